@@ -4,16 +4,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, PrometheusHandle};
 use mfaas_catalog::Charged;
+use mfaas_process_metrics::WORK_SECONDS;
 
 static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
-
-/// Upper edges of the duration buckets, in seconds.
-const DURATION_BUCKETS_S: &[f64] = &[0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
-
-/// The same of stages of deployments: from a check of some milliseconds to a compilation of minutes.
-const STAGE_BUCKETS_S: &[f64] = &[0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0];
 
 /// Installs the process's recorder once and returns its handle.
 pub(crate) fn install() -> Result<PrometheusHandle, BuildError> {
@@ -21,15 +16,8 @@ pub(crate) fn install() -> Result<PrometheusHandle, BuildError> {
     if let Some(handle) = installed.as_ref() {
         return Ok(handle.clone());
     }
-    let stages = Matcher::Full("mfaas_build_stage_seconds".to_owned());
-    let recorder = PrometheusBuilder::new()
-        .set_buckets_for_metric(stages, STAGE_BUCKETS_S)?
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS_S)?
-        .build_recorder();
-    let handle = recorder.handle();
-    if metrics::set_global_recorder(recorder).is_ok() {
-        describe();
-    }
+    let handle = mfaas_process_metrics::install_recorder(&[("mfaas_build_stage_seconds", WORK_SECONDS)])?;
+    describe();
     *installed = Some(handle.clone());
     Ok(handle)
 }
@@ -65,7 +53,6 @@ fn describe() {
     metrics::describe_gauge!("mfaas_node_states", "Nodes by how they stand: ready, behind, silent, joined.");
     metrics::describe_counter!("mfaas_upload_bytes_total", "Bytes of accepted uploads.");
     describe_builds();
-    describe_database();
 }
 
 fn describe_builds() {
@@ -95,22 +82,6 @@ fn describe_builds() {
     metrics::describe_histogram!(
         "mfaas_build_stage_seconds",
         "How long stages of deployments took that have ended since this server began, by stage."
-    );
-}
-
-fn describe_database() {
-    metrics::describe_gauge!(
-        "mfaas_database_connections",
-        "Connections of this server to the database, by state."
-    );
-    metrics::describe_gauge!("mfaas_database_connections_max", "Connections that this server may open.");
-    metrics::describe_counter!(
-        "mfaas_database_waits_total",
-        "How often all connections were busy when a query wanted one."
-    );
-    metrics::describe_counter!(
-        "mfaas_database_wait_milliseconds_total",
-        "How long those waited together who found all connections busy."
     );
 }
 

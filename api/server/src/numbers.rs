@@ -22,14 +22,7 @@ pub(crate) async fn refresh(app: &App) {
             tracing::warn!(%error, "what the database holds could not be counted");
         }
     }
-    let pool = app.catalog.pool_state();
-    for (state, connections) in [("busy", pool.busy), ("idle", pool.idle)] {
-        metrics::gauge!("mfaas_database_connections", "state" => state).set(f64::from(connections));
-    }
-    metrics::gauge!("mfaas_database_connections_max").set(f64::from(pool.connections_max));
-    metrics::counter!("mfaas_database_waits_total").absolute(pool.waits);
-    let waited = u64::try_from(pool.waited.as_millis()).unwrap_or(u64::MAX);
-    metrics::counter!("mfaas_database_wait_milliseconds_total").absolute(waited);
+    app.catalog.show_connections();
     metrics::gauge!("mfaas_event_streams").set(app.streams.taken() as f64);
 }
 

@@ -50,6 +50,8 @@ struct Acceptors {
 
 /// Starts a server; it answers when this returns, and then the ready file is there.
 pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
+    // Before anything that describes what it counts.
+    let prometheus = metrics::install()?;
     let (catalog, blobs) = open_stores(&config).await?;
     let authority = Authority::load(&config.tls_dir).context("MFAAS_TLS_DIR (run `mfaas-server init`)")?;
     let (certificate, seen) = ServerCertificate::load(config.certificate.clone())?;
@@ -62,7 +64,7 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     let metrics = sockets.metrics.as_ref().map(TcpListener::local_addr).transpose()?;
     let health = sockets.health.as_ref().map(TcpListener::local_addr).transpose()?;
     let ready_file = config.ready_file.clone();
-    let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
+    let app = App::new(config, http, catalog, blobs, authority, prometheus)?;
     app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
     // Whoever asks for readiness first is told something that was looked at.
     let _ = timeout(limits::PART_ANSWER_MAX * 2, parts::look(&app.blobs, &app.blobs_look)).await;

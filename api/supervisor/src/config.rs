@@ -74,7 +74,7 @@ pub(crate) struct UpConfig {
     /// How many builders have to make the same before it is signed; one when absent.
     #[serde(default)]
     pub(crate) builds_agreement: Option<u8>,
-    /// Where the server shows its numbers; with HTTP when absent.
+    /// Where the server shows its metrics, and the others on ports behind it; with HTTP when absent.
     #[serde(default)]
     pub(crate) metrics_listen: Option<String>,
     /// The address on which the server listens for nodes; 127.0.0.1 when absent.

@@ -26,7 +26,7 @@ pub struct UpOptions {
     pub sandbox_minimum: Option<String>,
     /// How many builders have to agree; as before when absent.
     pub builds_agreement: Option<u8>,
-    /// Where the server shows its numbers; as before, or with HTTP, when absent.
+    /// Where the server shows its metrics, and the others on ports behind it; as before, or with HTTP, when absent.
     pub metrics_listen: Option<String>,
     /// The address on which the server listens for nodes; as before, or 127.0.0.1, when absent.
     pub node_listen: Option<IpAddr>,

@@ -1,6 +1,7 @@
 //! What each program is started with: its slice of the configuration and nothing else.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 
 use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
 use crate::error::SupervisorError;
@@ -65,6 +66,19 @@ impl Programs<'_> {
         }
     }
 
+    /// With a listener for metrics, if they have listeners: `behind` the server's port, so that one option says where all are.
+    fn with_metrics(&self, launch: Launch, behind: u16) -> Launch {
+        let Some(asked) = &self.config.metrics_listen else { return launch };
+        let address = match asked.parse::<SocketAddr>() {
+            Ok(address) if address.port() != 0 => {
+                SocketAddr::new(address.ip(), address.port().saturating_add(behind)).to_string()
+            }
+            // Any free port; or nothing that the program takes, and it says so.
+            Ok(_) | Err(_) => asked.clone(),
+        };
+        launch.env("MFAAS_METRICS_LISTEN", address)
+    }
+
     /// A program with the rights of the given database role, and with the site's blob store.
     fn with_stores(&self, role: Role, name: &str, database_role: &str) -> Result<Launch, SupervisorError> {
         let address = self.config.database(self.home, database_role)?;
@@ -86,6 +100,7 @@ impl Programs<'_> {
             .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Signer));
+        let launch = self.with_metrics(launch, 2);
         let settings = [
             ("MFAAS_DEFAULT_ACCESS", self.config.default_access.map(|access| access.as_str().to_owned())),
             ("MFAAS_BUILDS_AGREEMENT", self.config.builds_agreement.map(|number| number.to_string())),
@@ -95,15 +110,13 @@ impl Programs<'_> {
 
     /// `mfaas-server`, listening on the two given addresses.
     pub(crate) fn server(&self, http: &str, nodes: &str) -> Result<Launch, SupervisorError> {
-        let mut launch = self
+        let launch = self
             .with_stores(Role::Server, "mfaas-server", SERVER_ROLE)?
             .env("MFAAS_LISTEN", http)
             .env("MFAAS_NODE_LISTEN", nodes)
             .env("MFAAS_TLS_DIR", self.home.join("server/tls"))
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Server));
-        if let Some(address) = &self.config.metrics_listen {
-            launch = launch.env("MFAAS_METRICS_LISTEN", address);
-        }
+        let mut launch = self.with_metrics(launch, 0);
         if let Some(url) = &self.config.public_url {
             launch = launch.env("MFAAS_PUBLIC_URL", url).env("MFAAS_HOSTS", host_of(url)?);
         }
@@ -128,7 +141,7 @@ impl Programs<'_> {
         toolchain: &std::path::Path,
         dependencies: &std::path::Path,
     ) -> Result<Launch, SupervisorError> {
-        Ok(self
+        let launch = self
             .with_stores(Role::Builder, "mfaas-builder", BUILDER_ROLE)?
             .arg("serve")
             .env("MFAAS_TOOLCHAIN_DIR", toolchain)
@@ -136,7 +149,8 @@ impl Programs<'_> {
             .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
             .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
-            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Builder)))
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Builder));
+        Ok(self.with_metrics(launch, 3))
     }
 
     /// `mfaas-builder acquire`, which finds out what requests come down to and builds what was approved.
@@ -156,7 +170,7 @@ impl Programs<'_> {
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_AUTOMATIC_ADMISSION", if self.config.automatic_admission { "1" } else { "0" })
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Acquirer));
-        Ok(with_network(launch))
+        Ok(with_network(self.with_metrics(launch, 4)))
     }
 
     /// A command of `mfaas-builder` that needs no database.
@@ -178,6 +192,7 @@ impl Programs<'_> {
             .env("MFAAS_INGRESS_LISTEN", ingress)
             .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Node));
+        let launch = self.with_metrics(launch, 5);
         let settings = [
             ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
             ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),

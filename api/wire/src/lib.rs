@@ -26,9 +26,8 @@ pub use event::{Diagnostic, Event, SourceSpan};
 pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Level};
 pub use object::Object;
 pub use operation::{
-    BanView, CreateJoinToken, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated,
-    JoinTokenView, SetAvailability,
-    UsageRowView, UsageView, duration_text,
+    BanView, CreateJoinToken, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, JoinTokenView,
+    SetAvailability, UsageRowView, UsageView, duration_text,
 };
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use readiness::{BuilderView, BuildersView, PartStatus, PartView, Readiness};

@@ -17,7 +17,7 @@ mod state;
 use mfaas_startup::{Shutdown, write_ready_file};
 use serde_json::Map;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mfaas_attest::SandboxLevel;
 use mfaas_blobs::Blobs;
@@ -28,6 +28,7 @@ use crate::acquire::{AcquireContext, AcquireError, first_error, is_about_crates}
 use crate::config::AcquireConfig;
 use crate::deps::{self, Deps};
 use crate::error::BuilderError;
+use crate::meters::{self, Shown};
 use crate::toolchain::Toolchain;
 use examine::Examined;
 use offer::Offer;
@@ -51,7 +52,10 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
         .build()
         .map_err(BuilderError::io("the asynchronous runtime"))?;
     let result = runtime.block_on(async {
+        let shown = Shown::start(config.metrics_listen, "mfaas-acquirer")?;
+        meters::begin_acquirer();
         let catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX).await?;
+        shown.with(&catalog);
         let blobs = Blobs::open(&config.blobs_url)?;
         let state = AcquirerState {
             catalog: catalog.clone(),
@@ -65,8 +69,8 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
         };
         let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
         if let Some(path) = &config.ready_file {
-            let ready =
-                Map::from_iter([("sandbox".to_owned(), serde_json::json!(state.context.sandbox_level()))]);
+            let level = ("sandbox".to_owned(), serde_json::json!(state.context.sandbox_level()));
+            let ready = Map::from_iter([level].into_iter().chain(shown.ready()));
             write_ready_file(path, ready).map_err(BuilderError::io(path))?;
         }
         if state.context.sandbox_level() != SandboxLevel::Full {
@@ -90,7 +94,9 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
 /// Never ends: a failure of ours is told and tried again.
 async fn work(state: &AcquirerState, catalog: &Catalog) {
     loop {
-        if let Err(error) = as_acquirer(state, catalog).await {
+        let ended = as_acquirer(state, catalog).await;
+        meters::acquirer_is_active(false);
+        if let Err(error) = ended {
             tracing::warn!(%error, "acquiring failed; trying again");
         }
         tokio::time::sleep(RETRY_AFTER).await;
@@ -102,6 +108,7 @@ async fn as_acquirer(state: &AcquirerState, catalog: &Catalog) -> Result<(), Bui
     let mut wakes = catalog.listen(&[Channel::Acquirer]).await?;
     let Some(mut session) = catalog.become_acquirer().await? else { return Ok(()) };
     tracing::info!("this is the site's acquirer now");
+    meters::acquirer_is_active(true);
     deps::sweep(&state.caches)?;
     match restore(state, &mut session).await {
         // What does not compile any more after an update waits for its next use, which ends it with the reason;
@@ -134,13 +141,16 @@ async fn restore(state: &AcquirerState, session: &mut catalog::Acquirer) -> Resu
 }
 
 async fn round(state: &AcquirerState, session: &mut catalog::Acquirer) -> Result<(), BuilderError> {
-    for request in session.requests(RequestStatus::Open).await? {
+    let open = session.requests(RequestStatus::Open).await?;
+    meters::requests("open", open.len());
+    for request in open {
         handle(state, session, &request).await?;
     }
     compare::complete(state, session).await?;
     session.settle().await?;
     let building: Vec<i64> =
         session.requests(RequestStatus::Building).await?.iter().map(|request| request.id).collect();
+    meters::requests("building", building.len());
     if !building.is_empty() {
         build_as_far_as_possible(state, session, &building).await?;
     }
@@ -192,6 +202,17 @@ async fn build_as_far_as_possible(
 }
 
 async fn build(
+    state: &AcquirerState,
+    session: &mut catalog::Acquirer,
+    ids: &[i64],
+) -> Result<(), BuilderError> {
+    let began = Instant::now();
+    let built = build_and_store(state, session, ids).await;
+    meters::cache_built(if built.is_ok() { "built" } else { "failed" }, began.elapsed());
+    built
+}
+
+async fn build_and_store(
     state: &AcquirerState,
     session: &mut catalog::Acquirer,
     ids: &[i64],

@@ -1,5 +1,6 @@
 //! This program's slice of the environment, read once at start.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use mfaas_startup::{VariableError, Variables};
@@ -24,6 +25,8 @@ pub(crate) struct ServeConfig {
     pub(crate) work: PathBuf,
     /// `MFAAS_SANDBOX_MINIMUM`: `full` (default) or `landlock`.
     pub(crate) sandbox_minimum: SandboxMinimum,
+    /// `MFAAS_METRICS_LISTEN`: where metrics are shown; nowhere if absent.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_READY_FILE`, if it is to be written.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -49,6 +52,8 @@ pub(crate) struct AcquireConfig {
     pub(crate) sandbox_minimum: SandboxMinimum,
     /// `MFAAS_AUTOMATIC_ADMISSION`: 1 if the rules may admit a crate by themselves, default 0.
     pub(crate) automatic_admission: bool,
+    /// `MFAAS_METRICS_LISTEN`: where metrics are shown; nowhere if absent.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_READY_FILE`, if it is to be written.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -66,6 +71,7 @@ impl AcquireConfig {
             work: variables.required("MFAAS_WORK_DIR")?.into(),
             sandbox_minimum: sandbox_minimum(variables)?,
             automatic_admission: variables.switch("MFAAS_AUTOMATIC_ADMISSION")?,
+            metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }
@@ -92,6 +98,7 @@ impl ServeConfig {
             site_deps: variables.optional("MFAAS_SITE_DEPS_DIR")?.map(PathBuf::from),
             work: variables.required("MFAAS_WORK_DIR")?.into(),
             sandbox_minimum: sandbox_minimum(variables)?,
+            metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }

@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use mfaas_process_metrics::ListenError;
 use mfaas_rules::Code;
 use mfaas_startup::{LoggingError, TlsProviderError, VariableError};
 use mfaas_unpack::UnpackError;
@@ -24,6 +25,9 @@ pub(crate) enum BuilderError {
     /// There is no TLS.
     #[error(transparent)]
     TlsProvider(#[from] TlsProviderError),
+    /// Metrics cannot be shown.
+    #[error(transparent)]
+    Metrics(#[from] ListenError),
     /// An operation on a file of our own failed.
     #[error("{}: {source}", path.display())]
     Io {
@@ -146,6 +150,7 @@ impl BuilderError {
             Self::Variable(_)
             | Self::Logging(_)
             | Self::TlsProvider(_)
+            | Self::Metrics(_)
             | Self::Command { .. }
             | Self::Unit { .. }
             | Self::SandboxLost(_)

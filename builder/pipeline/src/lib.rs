@@ -22,6 +22,7 @@ mod flags;
 mod health;
 mod journal;
 mod layers;
+mod meters;
 mod sandbox;
 mod serve;
 mod stages;

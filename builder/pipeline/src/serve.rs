@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mfaas_blobs::Blobs;
-use mfaas_catalog::{Catalog, Channel, ClaimedBuild};
+use mfaas_catalog::{Catalog, CatalogError, Channel, ClaimedBuild};
+use mfaas_delivery::DeploymentState;
 use mfaas_rules::limits::LEASE_SECONDS;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -24,6 +25,7 @@ use crate::config::ServeConfig;
 use crate::deps::Deps;
 use crate::error::BuilderError;
 use crate::health;
+use crate::meters::{self, Shown};
 use crate::sandbox::Sandbox;
 use crate::stages::{self, BuildContext};
 use crate::toolchain::Toolchain;
@@ -68,10 +70,13 @@ async fn run(
     instance: String,
 ) -> Result<(), BuilderError> {
     let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
+    let shown = Shown::start(config.metrics_listen, env!("CARGO_PKG_NAME"))?;
+    meters::begin_builder(slots());
     let catalog = tokio::select! {
         catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX) => catalog?,
         _ = stop.requested() => return Ok(()),
     };
+    shown.with(&catalog);
     let blobs = Blobs::open(&config.blobs_url)?;
     let materials = tokio::select! {
         materials = materials_when_there(config, &catalog, &instance) => materials?,
@@ -95,8 +100,8 @@ async fn run(
         sandbox = ?builder.context.sandbox.level(), limits = %mfaas_sandbox::tree_limits(mfaas_sandbox::Filter::Compiler), "serving"
     );
     if let Some(path) = &config.ready_file {
-        let ready =
-            Map::from_iter([("sandbox".to_owned(), serde_json::json!(builder.context.sandbox.level()))]);
+        let level = ("sandbox".to_owned(), serde_json::json!(builder.context.sandbox.level()));
+        let ready = Map::from_iter([level].into_iter().chain(shown.ready()));
         write_ready_file(path, ready).map_err(BuilderError::io(path))?;
     }
     let mut builds = JoinSet::new();
@@ -127,6 +132,7 @@ async fn materials_when_there(
                 if said.is_some() {
                     tracing::info!("this machine can build again");
                     tell_health(catalog, instance, None).await;
+                    meters::builder_is_well(true);
                 }
                 return Ok(materials);
             }
@@ -137,6 +143,7 @@ async fn materials_when_there(
         }
         // Again and again: whoever has not been heard for half a minute is not counted.
         tell_health(catalog, instance, Some(&cause)).await;
+        meters::builder_is_well(false);
         said = Some(cause);
         tokio::time::sleep(RETRY_AFTER).await;
     }
@@ -149,9 +156,14 @@ async fn tell_health(catalog: &Catalog, instance: &str, cause: Option<&str>) {
     }
 }
 
+/// Builds at a time.
+fn slots() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(BUILDS_MAX)
+}
+
 /// Claims and starts builds until told to stop. A database that does not answer is waited for.
 async fn work_until(builder: &Arc<BuilderState>, builds: &mut JoinSet<()>, stop: &mut Shutdown) {
-    let slots = std::thread::available_parallelism().map_or(1, usize::from).min(BUILDS_MAX);
+    let slots = slots();
     let mut health = Health::default();
     loop {
         let mut wakes = match builder.catalog.listen(&[Channel::Builds]).await {
@@ -236,6 +248,7 @@ impl Health {
             tell_health(&builder.catalog, &builder.instance, cause.as_deref()).await;
         }
         self.unwell = cause.is_some();
+        meters::builder_is_well(!self.unwell);
     }
 }
 
@@ -260,7 +273,16 @@ async fn claim_one(builder: &Arc<BuilderState>, builds: &mut JoinSet<()>) -> boo
 
 async fn one_build(builder: Arc<BuilderState>, claimed: ClaimedBuild) {
     let deployment = claimed.lease.deployment();
-    match lease::execute(&builder, &claimed).await {
+    let (_held, began) = (meters::HeldLease::new(), Instant::now());
+    let left = lease::execute(&builder, &claimed).await;
+    let outcome = match &left {
+        Ok(DeploymentState::Received) => "returned",
+        Ok(state) => state.as_str(),
+        Err(BuilderError::Catalog(CatalogError::Fenced)) => meters::LOST,
+        Err(_) => "given_up",
+    };
+    meters::build_left(outcome, began.elapsed());
+    match left {
         Ok(state) => tracing::info!(%deployment, %state, "build ended"),
         Err(error) => tracing::error!(%deployment, %error, "build given up"),
     }

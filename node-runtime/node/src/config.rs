@@ -65,6 +65,8 @@ pub(crate) struct Config {
     pub(crate) local_api: LocalApiConfig,
     /// `MFAAS_ROOT_KEY_FILE`: what is pinned, a root key in PEM or a key list that names its root.
     pub(crate) root_key_file: PathBuf,
+    /// `MFAAS_METRICS_LISTEN`: where metrics are shown, alone; with the ingress if absent.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -138,6 +140,7 @@ impl Config {
             workers: WorkerConfig::read(variables)?,
             local_api: LocalApiConfig::read(variables)?,
             root_key_file: variables.required("MFAAS_ROOT_KEY_FILE")?.into(),
+            metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }

@@ -8,9 +8,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use mfaas_attest::{
-    AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
+    Admission, AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
 };
-use mfaas_ident::{Budget, Digest, FunctionName, MemoryLimit, TenantName, VersionNumber};
+use mfaas_ident::{Budget, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, VersionNumber};
 use mfaas_inspect::verify::verify_image;
 use mfaas_rules::{codes, limits};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -71,6 +71,7 @@ pub(crate) struct VerifiedImage {
     memory: OwnedFd,
     /// As the statement says. The serving set does not repeat it: there is one place to believe.
     declared: Declared,
+    deployment: DeploymentId,
     code: MachineCode,
     bank_bytes: u64,
     /// Kept to be checked again: a later set may demand more, a later key list trust less.
@@ -90,6 +91,11 @@ impl VerifiedImage {
     /// What the function declares, by its signed statement.
     pub(crate) fn declared(&self) -> Declared {
         self.declared
+    }
+
+    /// The deployment that it comes from, by its signed statement.
+    pub(crate) fn deployment(&self) -> DeploymentId {
+        self.deployment
     }
 
     /// Whether its code was verified, here and now.
@@ -112,7 +118,9 @@ impl VerifiedImage {
     #[cfg(test)]
     pub(crate) fn declaring_for_test(key: ImageKey, declared: Declared) -> Self {
         let memory = sealed_memory(&[]).expect("a memfd can be made");
-        Self { key, memory, declared, code: MachineCode::Verified, bank_bytes: 0, statement: Vec::new() }
+        let deployment = DeploymentId(uuid::Uuid::nil());
+        let code = MachineCode::Verified;
+        Self { key, memory, declared, deployment, code, bank_bytes: 0, statement: Vec::new() }
     }
 
     /// The same with machine code of this kind.
@@ -143,7 +151,7 @@ pub(crate) fn verify(
     trust: &Trust,
     minimum: MachineCode,
 ) -> Result<VerifiedImage, Refused> {
-    let declared = check_paper(set, key, statement, trust)?;
+    let admission = check_paper(set, key, statement, trust)?;
     if Digest::of(artifact) != key.digest {
         return Err(Refused::new(
             codes::MF0704,
@@ -165,21 +173,28 @@ pub(crate) fn verify(
             return Err(Refused::new(codes::MF0719, message));
         }
     };
-    Ok(VerifiedImage { key: key.clone(), memory, declared, code, bank_bytes, statement: statement.to_vec() })
+    Ok(VerifiedImage {
+        key: key.clone(),
+        memory,
+        declared: admission.declares(),
+        deployment: admission.deployment,
+        code,
+        bank_bytes,
+        statement: statement.to_vec(),
+    })
 }
 
-/// Everything but the bytes of the artifact. Gives what the function declares; a statement from before
-/// functions could declare anything gives the default.
+/// Everything but the bytes of the artifact.
 fn check_paper(
     set: &ServingSet,
     key: &ImageKey,
     statement: &[u8],
     trust: &Trust,
-) -> Result<Declared, Refused> {
+) -> Result<Admission, Refused> {
     let statement = verified_statement(key, statement, trust)?;
     check_identity(key, &statement)?;
     check_requirements(set, &statement)?;
-    Ok(statement.predicate.declares())
+    Ok(statement.predicate)
 }
 
 /// Whether the set forbids the artifact, whatever else it says.

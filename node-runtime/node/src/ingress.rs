@@ -65,7 +65,8 @@ const FUNCTIONS: &str = "/f/";
 #[derive(Debug)]
 pub(crate) struct Face {
     dispatcher: Arc<Dispatcher>,
-    prometheus: PrometheusHandle,
+    /// What is scraped here; nothing where metrics have a listener of their own.
+    prometheus: Option<PrometheusHandle>,
     callers: Arc<Callers>,
     meters: Meters,
 }
@@ -83,7 +84,7 @@ impl Face {
     /// Made after the recorder of metrics is installed.
     pub(crate) fn new(
         dispatcher: Arc<Dispatcher>,
-        prometheus: PrometheusHandle,
+        prometheus: Option<PrometheusHandle>,
         callers: Arc<Callers>,
     ) -> Self {
         Self { dispatcher, prometheus, callers, meters: Meters::default() }
@@ -132,10 +133,10 @@ impl Face {
 
     /// What operators look at.
     fn operate(&self, method: &Method, path: &str) -> Response {
-        let answer = match path {
-            "/healthz" => plain(StatusCode::OK, "alive\n"),
-            "/readyz" => self.ready(),
-            "/metrics" => self.scrape(),
+        let answer = match (path, &self.prometheus) {
+            ("/healthz", _) => plain(StatusCode::OK, "alive\n"),
+            ("/readyz", _) => self.ready(),
+            ("/metrics", Some(prometheus)) => self.scrape(prometheus),
             _ => return Problem::of(StatusCode::NOT_FOUND, codes::MF0801).into_response(),
         };
         if matches!(*method, Method::GET | Method::HEAD) {
@@ -159,9 +160,8 @@ impl Face {
         }
     }
 
-    fn scrape(&self) -> Response {
-        let mut response =
-            plain(StatusCode::OK, self.prometheus.render() + &self.dispatcher.usage().render());
+    fn scrape(&self, prometheus: &PrometheusHandle) -> Response {
+        let mut response = plain(StatusCode::OK, prometheus.render() + &self.dispatcher.usage().render());
         let content_type = HeaderValue::from_static("text/plain; version=0.0.4");
         response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         response

@@ -16,6 +16,7 @@ mod ingress;
 mod join;
 mod local_api;
 mod logs;
+mod meters;
 mod node;
 mod refused;
 mod renewal;

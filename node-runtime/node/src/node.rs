@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_attest::TrustedRoot;
 use mfaas_dispatch::Limits;
-use mfaas_rules::profiles::image_layout::BANK_BYTES;
+use mfaas_process_metrics::MetricsListener;
 use mfaas_startup::{Shutdown, write_ready_file};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Map;
@@ -24,14 +24,13 @@ use crate::directives::Follower;
 use crate::ingress::{self, Callers, Face, Hosts, Peers};
 use crate::local_api::{self, LocalSocket};
 use crate::logs;
+use crate::meters;
 use crate::renewal::Renewal;
 use crate::serving::{self, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
 use crate::state::StateDir;
 use crate::upstream::Upstream;
 use crate::usage;
 
-/// How often gauges are set.
-const GAUGES: Duration = Duration::from_secs(1);
 /// Accepted calls get this long to end when the node stops.
 const DRAIN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Calls that were given up get this long to be answered as lost.
@@ -52,6 +51,8 @@ const RUN_SECONDS: &[f64] = &[
 pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let mut shutdown = Shutdown::listen().context("listening for SIGTERM and SIGINT")?;
+    let metrics = config.metrics_listen.map(MetricsListener::bind).transpose()?;
+    let metrics_address = metrics.as_ref().map(MetricsListener::address);
     let prometheus = start_metrics()?;
     let state = StateDir::open(&config.membership.state_dir)?;
     let identity = state
@@ -62,7 +63,12 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
 
     let node = Node::start(&config, cores, &state, upstream)?;
     let callers = Arc::new(Callers::new(config.ingress.caller_share));
-    let face = Face::new(Arc::clone(&node.dispatcher), prometheus.clone(), Arc::clone(&callers));
+    let at_ingress = metrics.is_none().then(|| prometheus.clone());
+    if let Some(listener) = metrics {
+        let usage = Arc::clone(&node.services.usage);
+        listener.show(prometheus.clone(), move || usage.render())?;
+    }
+    let face = Face::new(Arc::clone(&node.dispatcher), at_ingress, Arc::clone(&callers));
     let (upstream, dispatcher) = (node.upstream.clone(), Arc::clone(&node.dispatcher));
     let (agent, status) = Agent::new(root, state.clone(), upstream, dispatcher, callers)?;
     let listeners = Listeners::bind(&config).await?;
@@ -79,7 +85,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     };
     let renewal = tokio::spawn(renewal.run());
     let reporting = node.start_reporting(state, status, prometheus, ingress_url, stopping);
-    announce(&config, address, &node.services.protection)?;
+    announce(&config, (address, metrics_address), &node.services.protection)?;
 
     tokio::select! {
         signal = shutdown.requested() => tracing::info!(signal, "stopping"),
@@ -150,7 +156,7 @@ impl Node {
         let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         let watchers = [
             tokio::spawn(reporter.run()),
-            tokio::spawn(gauges(Arc::clone(dispatcher), status, protection)),
+            tokio::spawn(meters::watch(Arc::clone(dispatcher), status, protection)),
             tokio::spawn(follower.run()),
             tokio::spawn(mfaas_process_metrics::watch(name, version, prometheus)),
             tokio::spawn(usage::report_periodically(usage, upstream.clone(), boot)),
@@ -300,13 +306,19 @@ fn ingress_url(config: &Config, address: SocketAddr) -> String {
 }
 
 /// Says where the node is, to people and to the program that waits for the ready file.
-fn announce(config: &Config, address: SocketAddr, protection: &Protection) -> anyhow::Result<()> {
+fn announce(
+    config: &Config,
+    (address, metrics): (SocketAddr, Option<SocketAddr>),
+    protection: &Protection,
+) -> anyhow::Result<()> {
     if let Some(path) = &config.ready_file {
         let ready = [("ingress", address.to_string()), ("workers", protection.text().to_string())];
+        let ready = ready.into_iter().chain(metrics.map(|address| ("metrics", address.to_string())));
         let ready = ready.map(|(name, value)| (name.to_owned(), value.into()));
         write_ready_file(path, Map::from_iter(ready)).context("MFAAS_READY_FILE")?;
     }
-    tracing::info!(%address, node = %config.membership.name, workers = config.workers.count, "the node is up");
+    let metrics = metrics.map(tracing::field::display);
+    tracing::info!(%address, metrics, node = %config.membership.name, workers = config.workers.count, "the node is up");
     Ok(())
 }
 
@@ -323,44 +335,11 @@ async fn drain(dispatcher: &Dispatcher) {
     }
 }
 
-async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, protection: Arc<Protection>) {
-    loop {
-        metrics::gauge!("mfaas_protection_keys").set(f64::from(u8::from(protection.keys_are_on())));
-        metrics::gauge!("mfaas_tenants_share_workers").set(f64::from(u8::from(protection.tenants_share())));
-        let snapshot = dispatcher.snapshot();
-        metrics::gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
-        metrics::gauge!("mfaas_running_calls").set(snapshot.running as f64);
-        metrics::gauge!("mfaas_workers").set(snapshot.workers as f64);
-        metrics::gauge!("mfaas_worker_processes").set(snapshot.processes as f64);
-        metrics::gauge!("mfaas_worker_pools").set(snapshot.pools as f64);
-        metrics::gauge!("mfaas_worker_pools_busy").set(snapshot.pools_busy as f64);
-        metrics::gauge!("mfaas_functions_suspected").set(snapshot.suspects as f64);
-        metrics::gauge!("mfaas_functions_resident").set(snapshot.resident as f64);
-        metrics::gauge!("mfaas_resident_bytes").set(snapshot.resident_bytes as f64);
-        let fill = dispatcher.fill();
-        metrics::gauge!("mfaas_windows").set(fill.windows as f64);
-        metrics::gauge!("mfaas_window_fullest_bytes").set(fill.fullest_bytes as f64);
-        metrics::gauge!("mfaas_window_capacity_bytes").set(BANK_BYTES as f64);
-        metrics::counter!("mfaas_kills_total").absolute(snapshot.kills);
-        metrics::counter!("mfaas_worker_crashes_total").absolute(snapshot.crashes);
-        {
-            let status = status.borrow();
-            metrics::gauge!("mfaas_epoch").set(status.epoch.0 as f64);
-            metrics::gauge!("mfaas_versions_loaded").set(status.versions as f64);
-            metrics::gauge!("mfaas_versions_refused").set(status.refused_total as f64);
-        }
-        tokio::time::sleep(GAUGES).await;
-    }
-}
-
 fn start_metrics() -> anyhow::Result<PrometheusHandle> {
-    PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Full("mfaas_run_seconds".to_owned()), RUN_SECONDS)
-        .and_then(|builder| {
-            builder.set_buckets_for_metric(Matcher::Full(ingress::REQUEST_SECONDS.to_owned()), RUN_SECONDS)
-        })
-        .and_then(PrometheusBuilder::install_recorder)
-        .context("setting up metrics")
+    let buckets = [("mfaas_run_seconds", RUN_SECONDS), (ingress::REQUEST_SECONDS, RUN_SECONDS)];
+    let prometheus = mfaas_process_metrics::install_recorder(&buckets).context("setting up metrics")?;
+    meters::describe();
+    Ok(prometheus)
 }
 
 fn read_root(path: &Path) -> anyhow::Result<TrustedRoot> {

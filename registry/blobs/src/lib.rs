@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
@@ -129,6 +129,19 @@ impl BlobError {
         }
     }
 
+    /// The store is away, is not the site's, or does not hold what was stored in it.
+    fn is_of_the_store(&self) -> bool {
+        match self {
+            Self::Unmarked { .. }
+            | Self::Missing { .. }
+            | Self::Corrupt { .. }
+            | Self::Uploads { .. }
+            | Self::Store { .. }
+            | Self::Io { .. } => true,
+            Self::Address { .. } | Self::TooLarge { .. } | Self::Source(_) => false,
+        }
+    }
+
     /// True when the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
@@ -187,6 +200,7 @@ impl Blobs {
     /// Opens `file:///absolute/directory` (made by whoever owns it) or `s3://bucket/prefix`
     /// (credentials, region and endpoint from the `AWS_*` variables).
     pub fn open(url: &str) -> Result<Self, BlobError> {
+        describe_metrics();
         let address = |reason: &str| BlobError::Address { url: url.to_owned(), reason: reason.to_owned() };
         if let Some(path) = url.strip_prefix("file://") {
             let directory = PathBuf::from(path);
@@ -216,8 +230,11 @@ impl Blobs {
     pub async fn put(&self, bytes: Bytes) -> Result<Digest, BlobError> {
         let digest = Digest::of(&bytes);
         let incoming = self.incoming();
-        self.store.put(&incoming, bytes.into()).await.map_err(self.failed())?;
-        self.rename(&incoming, &digest).await?;
+        measured("put", async {
+            self.store.put(&incoming, bytes.into()).await.map_err(self.failed())?;
+            self.rename(&incoming, &digest).await
+        })
+        .await?;
         Ok(digest)
     }
 
@@ -232,9 +249,11 @@ impl Blobs {
     {
         let place = self.incoming();
         let mut writer = BufWriter::with_capacity(Arc::clone(&self.store), place.clone(), WRITE_BUFFER_BYTES);
-        match self.copy(stream, &mut writer, bytes_max).await {
+        // How long this takes is the sender's doing.
+        let received = counted("receive", self.copy(stream, &mut writer, bytes_max).await);
+        match received {
             Ok((digest, bytes)) => {
-                writer.shutdown().await.map_err(|source| self.io(source))?;
+                counted("receive", writer.shutdown().await.map_err(|source| self.io(source)))?;
                 Ok(Incoming { place, digest, bytes })
             }
             Err(error) => {
@@ -247,16 +266,20 @@ impl Blobs {
 
     /// Gives received bytes their name; the same bytes again are harmless.
     pub async fn publish(&self, incoming: &Incoming) -> Result<(), BlobError> {
-        self.rename(&incoming.place, &incoming.digest).await
+        measured("publish", self.rename(&incoming.place, &incoming.digest)).await
     }
 
     /// Throws received bytes away that were not published.
     pub async fn discard(&self, incoming: &Incoming) -> Result<(), BlobError> {
-        self.store.delete(&incoming.place).await.map_err(self.failed())
+        measured("discard", async { self.store.delete(&incoming.place).await.map_err(self.failed()) }).await
     }
 
     /// The bytes of that name, hashed again; at most `bytes_max`. A blob is missing only in a store that is marked.
     pub async fn get(&self, digest: &Digest, bytes_max: u64) -> Result<Bytes, BlobError> {
+        measured("get", self.read(digest, bytes_max)).await
+    }
+
+    async fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Bytes, BlobError> {
         let found = match self.store.get(&self.place(digest)).await {
             Err(object_store::Error::NotFound { .. }) => {
                 self.ready().await?;
@@ -274,11 +297,14 @@ impl Blobs {
 
     /// Whether there is a blob of that name; says nothing about its bytes.
     pub async fn exists(&self, digest: &Digest) -> Result<bool, BlobError> {
-        match self.store.head(&self.place(digest)).await {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(self.failed()(error)),
-        }
+        measured("exists", async {
+            match self.store.head(&self.place(digest)).await {
+                Ok(_) => Ok(true),
+                Err(object_store::Error::NotFound { .. }) => Ok(false),
+                Err(error) => Err(self.failed()(error)),
+            }
+        })
+        .await
     }
 
     /// Answers when the store does, and is marked.
@@ -396,6 +422,37 @@ impl Blobs {
         let name = digest.to_string();
         self.prefix.clone().join("sha256").join(&name[..2]).join(name.as_str())
     }
+}
+
+fn describe_metrics() {
+    metrics::describe_histogram!(
+        "mfaas_blob_request_seconds",
+        "How long the blob store took to answer, by operation."
+    );
+    metrics::describe_counter!(
+        "mfaas_blob_errors_total",
+        "Requests that the blob store failed, or for which it had not what was stored in it, by operation."
+    );
+}
+
+/// The same with its time, and its failure if it is the store's.
+async fn measured<T>(
+    operation: &'static str,
+    work: impl Future<Output = Result<T, BlobError>>,
+) -> Result<T, BlobError> {
+    let began = Instant::now();
+    let ended = work.await;
+    metrics::histogram!("mfaas_blob_request_seconds", "operation" => operation)
+        .record(began.elapsed().as_secs_f64());
+    counted(operation, ended)
+}
+
+/// The same with its failure alone.
+fn counted<T>(operation: &'static str, ended: Result<T, BlobError>) -> Result<T, BlobError> {
+    if ended.as_ref().is_err_and(BlobError::is_of_the_store) {
+        metrics::counter!("mfaas_blob_errors_total", "operation" => operation).increment(1);
+    }
+    ended
 }
 
 /// Everything in `incoming` older than `age`, half-written staging files included.

@@ -213,6 +213,11 @@ impl Catalog {
         self.pool.state()
     }
 
+    /// Shows in the metrics of this program how its connections are.
+    pub fn show_connections(&self) {
+        self.pool.show();
+    }
+
     /// Closes every connection.
     pub async fn close(&self) {
         self.pool.close().await;

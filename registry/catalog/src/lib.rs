@@ -68,7 +68,7 @@ pub use importing::{AdvisoryImport, AdvisoryMatch};
 pub use index::{IndexEntry, OfferedArchive, StoredArchive};
 pub use listen::{Channel, Wake, Wakes};
 pub use logs::{FUNCTION_LOG_LINES_MAX, StoredLine};
-pub use nodes::{JoinToken, JoinedNode, NewJoinToken, NodeRow, NodeStatus};
+pub use nodes::{JoinToken, JoinedNode, NewJoinToken, NodeRow, NodeStatus, RecordedReport};
 pub use pool::PoolState;
 pub use requests::{NewRequest, Request, RequestMember, RequestStatus};
 pub use retention::{FORGET_ROWS_MAX, Retention};

@@ -1,5 +1,7 @@
 //! Nodes: how they join, what they report, what they should have loaded.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{Availability, Directives, Report, SERVER_PROTOCOL};
 use mfaas_ident::{Digest, Epoch, NodeName};
@@ -58,6 +60,18 @@ pub struct JoinToken {
     pub expires_at: DateTime<Utc>,
     /// When it was revoked.
     pub revoked_at: Option<DateTime<Utc>>,
+}
+
+/// What a report was to the catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedReport {
+    /// Older than the last one of that boot, and dropped.
+    Old,
+    /// Kept; the node is where it was, or its set is none that was signed here.
+    Kept,
+    /// Kept, and the first to say that a set is in force, so long after its signature. The first set of a node's boot does not count:
+    /// it was there before the node was.
+    Reached(Duration),
 }
 
 /// A node with its latest report.
@@ -300,24 +314,37 @@ impl Catalog {
         Ok(row.as_ref().map(joined).transpose()?)
     }
 
-    /// Keeps a checked report if it is newer than the last; says whether it was.
+    /// Keeps a checked report if it is newer than the last; says what that was.
     ///
     /// Another boot always replaces: a restarted node counts its reports from the start.
-    pub async fn record_report(&self, node: &NodeName, report: &Report) -> Result<bool, CatalogError> {
+    pub async fn record_report(
+        &self,
+        node: &NodeName,
+        report: &Report,
+    ) -> Result<RecordedReport, CatalogError> {
         let stored = sqlx::query(
-            "INSERT INTO node_reports (node, boot, sequence, epoch, body) VALUES ($1, $2, $3, $4, $5)
+            "WITH before AS (SELECT epoch FROM node_reports WHERE node = $1)
+             INSERT INTO node_reports (node, boot, sequence, epoch, body) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT ON CONSTRAINT node_reports_pkey DO UPDATE
              SET boot = $2, sequence = $3, epoch = $4, body = $5, at = now()
-             WHERE node_reports.boot <> $2 OR node_reports.sequence < $3",
+             WHERE node_reports.boot <> $2 OR node_reports.sequence < $3
+             RETURNING (SELECT extract(epoch FROM now() - s.issued_at)::float8 FROM serving_sets s, before
+                        WHERE s.epoch = $4 AND s.digest = $6 AND before.epoch BETWEEN 1 AND $4 - 1)",
         )
         .bind(node.as_str())
         .bind(report.boot)
         .bind(int8(report.sequence))
         .bind(int8(report.epoch.0))
         .bind(Json(report))
-        .execute(&self.pool)
+        .bind(report.set_digest.map(|digest| digest.to_string()))
+        .fetch_optional(&self.pool)
         .await?;
-        Ok(stored.rows_affected() == 1)
+        let Some(row) = stored else { return Ok(RecordedReport::Old) };
+        let seconds: Option<f64> = row.try_get(0)?;
+        // The signer's clock and the database's may differ a little.
+        Ok(seconds.map_or(RecordedReport::Kept, |seconds| {
+            RecordedReport::Reached(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
+        }))
     }
 
     /// Every node that was not removed, with its latest report and the desired epoch, by name.

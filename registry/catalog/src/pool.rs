@@ -51,7 +51,9 @@ struct Wait<'a> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let nanos = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let took = self.begun.elapsed();
+        metrics::histogram!("mfaas_database_wait_seconds").record(took.as_secs_f64());
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.waited.nanos.fetch_add(nanos, Ordering::Relaxed);
         self.waited.times.fetch_add(1, Ordering::Relaxed);
     }
@@ -91,6 +93,27 @@ impl Pool {
             waits: self.waited.times.load(Ordering::Relaxed),
             waited: Duration::from_nanos(self.waited.nanos.load(Ordering::Relaxed)),
         }
+    }
+
+    /// Shows it in the metrics of this program.
+    pub(crate) fn show(&self) {
+        metrics::describe_gauge!(
+            "mfaas_database_connections",
+            "Connections of this program to the database, by state."
+        );
+        metrics::describe_gauge!(
+            "mfaas_database_connections_max",
+            "Connections that this program may open to the database."
+        );
+        metrics::describe_histogram!(
+            "mfaas_database_wait_seconds",
+            "How long those waited who found all connections busy."
+        );
+        let state = self.state();
+        for (label, connections) in [("busy", state.busy), ("idle", state.idle)] {
+            metrics::gauge!("mfaas_database_connections", "state" => label).set(f64::from(connections));
+        }
+        metrics::gauge!("mfaas_database_connections_max").set(f64::from(state.connections_max));
     }
 
     /// A wait, if there is nothing to be had at once.

@@ -9,7 +9,7 @@ mod status;
 
 use std::time::Duration;
 
-use mfaas_catalog::{Catalog, CatalogError, Channel, Held, NodeStatus, StoredServingSet};
+use mfaas_catalog::{Catalog, CatalogError, Channel, Held, NodeStatus, RecordedReport, StoredServingSet};
 use mfaas_delivery::{Directives, MessageError, Report};
 use mfaas_ident::{Digest, NodeName};
 use tokio::sync::watch;
@@ -66,6 +66,10 @@ impl Push {
             tokio::spawn(watch_sets(catalog.clone(), sender)),
             tokio::spawn(watch_directives(catalog.clone(), hint)),
         ];
+        metrics::describe_histogram!(
+            "mfaas_push_seconds",
+            "From the signature of a serving set to a node's report that it is in force there."
+        );
         Self { catalog, newest, directives, watchers }
     }
 
@@ -129,8 +133,15 @@ impl Push {
     /// Checks and keeps what a node says about itself; an older report than the last is dropped.
     pub async fn record_report(&self, node: &NodeName, report: &Report) -> Result<(), PushError> {
         report.check()?;
-        if !self.catalog.record_report(node, report).await? {
-            tracing::debug!(%node, sequence = report.sequence, "dropped an old report");
+        match self.catalog.record_report(node, report).await? {
+            RecordedReport::Old => {
+                tracing::debug!(%node, sequence = report.sequence, "dropped an old report");
+            }
+            RecordedReport::Kept => {}
+            RecordedReport::Reached(after) => {
+                tracing::debug!(%node, epoch = %report.epoch, ?after, "a node has reached a serving set");
+                metrics::histogram!("mfaas_push_seconds").record(after.as_secs_f64());
+            }
         }
         Ok(())
     }

@@ -65,7 +65,8 @@ impl World {
             .unwrap();
         self.catalog
             .join_node(&self.node, &secret, &Digest::of(b"key"), &Digest::of(b"certificate"))
-            .await.unwrap();
+            .await
+            .unwrap();
     }
 
     async fn directives(&self, known: Option<Digest>, wait: Duration) -> Option<(Directives, Digest)> {

@@ -1,5 +1,6 @@
 //! This program's slice of the configuration: environment variables, read once.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use mfaas_attest::SandboxLevel;
@@ -18,6 +19,8 @@ pub(crate) struct ServeConfig {
     pub(crate) keys_dir: PathBuf,
     /// Written once the loop runs.
     pub(crate) ready_file: Option<PathBuf>,
+    /// Where metrics are shown; nowhere if absent.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// Who may call a function whose manifest does not say.
     pub(crate) default_access: Access,
     /// The weakest sandbox that a build may have had.
@@ -34,6 +37,7 @@ impl ServeConfig {
             blobs_url: variables.required("MFAAS_BLOBS_URL")?,
             keys_dir: variables.required("MFAAS_KEYS_DIR")?.into(),
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+            metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             default_access: variables
                 .parsed_by("MFAAS_DEFAULT_ACCESS", Access::parse)?
                 .unwrap_or(Access::Tenant),

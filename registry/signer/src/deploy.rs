@@ -21,6 +21,7 @@ use uuid::Uuid;
 use crate::agreement::{Agreement, GivenClaim, weigh};
 use crate::examine::{CHECKS, Case, Examined, Objection, Refusal, examine};
 use crate::ledger::{self, BuiltRow, SignedStatement, claims};
+use crate::meters;
 use crate::rotation::OnlineKeys;
 
 /// What signing needs besides the database.
@@ -50,6 +51,20 @@ pub(crate) enum PollOutcome {
     Deferred(DeploymentId, String),
     /// Something of ours went wrong with this one, and the connection still lives.
     Broken(DeploymentId, anyhow::Error),
+}
+
+impl PollOutcome {
+    /// As metrics have it; nothing where there was nothing to do.
+    pub(crate) fn as_str(&self) -> Option<&'static str> {
+        match self {
+            Self::Idle => None,
+            Self::Asked(_) => Some("another_builder"),
+            Self::Done(_, DeploymentState::Received) => Some("rebuild"),
+            Self::Done(_, state) => Some(state.as_str()),
+            Self::Deferred(_, _) => Some("deferred"),
+            Self::Broken(_, _) => Some("broken"),
+        }
+    }
 }
 
 /// Why a row is not admitted now.
@@ -132,6 +147,7 @@ pub(crate) fn give_up(client: &mut Client, id: DeploymentId) -> anyhow::Result<(
 
 fn end(mut tx: Transaction<'_>, context: &SigningContext, row: &BuiltRow) -> anyhow::Result<PollOutcome> {
     let watch = Watch::start();
+    meters::taken_up(row.built_at);
     ledger::append_event(&mut tx, row.deployment, &Event::started(Stage::Sign))?;
     let state = match decide(&mut tx, context, row, &watch) {
         Ok(()) => DeploymentState::Admitted,

@@ -1,6 +1,6 @@
 //! `mfaas-signer`: holds the online key, repeats what can be repeated, decides again, signs.
 //!
-//! It listens on nothing. Work comes as rows of the database and bytes of the blob store, woken by
+//! It takes no request: where it is told to, a listener shows its metrics and nothing else. Work comes as rows of the database and bytes of the blob store, woken by
 //! NOTIFY and by a poll each second; a crash at any moment leaves the row for the next start,
 //! because a version, its statement, its alias and its records are one transaction.
 //!
@@ -18,6 +18,7 @@ mod keyfile;
 mod keylist;
 mod keys;
 mod ledger;
+mod meters;
 mod passphrase;
 mod process;
 mod resign;

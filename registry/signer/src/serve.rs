@@ -9,17 +9,18 @@ use chrono::Utc;
 use mfaas_blobs::Blobs;
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::DeploymentId;
+use mfaas_process_metrics::MetricsListener;
 use mfaas_startup::write_ready_file;
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator as _;
-use serde_json::Map;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::config::ServeConfig;
 use crate::deploy::{self, PollOutcome, SigningContext};
 use crate::passphrase::Source;
 use crate::rotation::OnlineKeys;
-use crate::{connection, keys, ledger, serving};
+use crate::{connection, keys, ledger, meters, serving};
 
 /// How long a wake-up is waited for; a lost notification costs this much.
 const POLL: Duration = Duration::from_secs(1);
@@ -48,21 +49,30 @@ struct Deferral {
 
 type Deferrals = HashMap<Uuid, Deferral>;
 
+/// What is remembered from one look at the queue to the next.
+#[derive(Default)]
+struct Remembered {
+    deferred: Deferrals,
+    /// Admitted since the last serving set, which they are not in.
+    admitted: Vec<DeploymentId>,
+}
+
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<()> {
     let stop = mfaas_startup::shutdown_flag()?;
     let context = open_context(&config, passphrase)?;
+    let shown = show_metrics(&config)?;
     let Some(mut client) = connect_when_ready(&config, &context, &stop)? else { return Ok(()) };
     if let Some(file) = &config.ready_file {
-        write_ready_file(file, Map::new()).context("MFAAS_READY_FILE")?;
+        write_ready_file(file, shown).context("MFAAS_READY_FILE")?;
     }
     let OnlineKeys { statements, sets } = context.keys.public();
     tracing::info!(statements = %statements.id(), sets = %sets.id(), "the signer serves");
-    let mut deferred = HashMap::new();
+    let mut remembered = Remembered::default();
     let mut taken_up = None;
     while !stop.load(Ordering::Relaxed) {
         let worked = take_up(&mut client, &context, &mut taken_up)
-            .and_then(|()| work(&mut client, &context, &mut deferred, &stop));
+            .and_then(|()| work(&mut client, &context, &mut remembered, &stop));
         if let Err(error) = worked {
             if ledger::is_contention(&error) {
                 tracing::warn!(error = format!("{error:#}"), "another program was in the way; trying again");
@@ -82,6 +92,17 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
     }
     tracing::info!("the signer stops");
     Ok(())
+}
+
+/// Shows metrics if they are asked for; what the ready file says of it.
+fn show_metrics(config: &ServeConfig) -> anyhow::Result<Map<String, Value>> {
+    let Some(address) = config.metrics_listen else { return Ok(Map::new()) };
+    let listener = MetricsListener::bind(address)?;
+    let address = listener.address();
+    listener.start((env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), &[], String::new)?;
+    meters::describe();
+    tracing::info!(%address, "metrics are shown");
+    Ok(Map::from_iter([("metrics".to_owned(), address.to_string().into())]))
 }
 
 /// The connection with which a signer begins; waits for a database that is away or not migrated yet. `None`: it is to stop.
@@ -147,18 +168,30 @@ fn take_up(client: &mut Client, context: &SigningContext, last: &mut Option<Inst
 fn work(
     client: &mut Client,
     context: &SigningContext,
-    deferred: &mut Deferrals,
+    Remembered { deferred, admitted }: &mut Remembered,
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
     let mut set_at = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let waiting: Vec<Uuid> =
             deferred.iter().filter(|(_, d)| d.since.elapsed() < DEFER).map(|(id, _)| *id).collect();
+        let began = Instant::now();
         let outcome = deploy::next(client, context, &waiting)?;
+        if let Some(outcome) = outcome.as_str() {
+            meters::looked(outcome, began);
+        }
+        if let PollOutcome::Done(deployment, DeploymentState::Admitted) = outcome {
+            admitted.push(deployment);
+        }
         // One set for all that were admitted within a moment; a node should not wait for the whole queue.
         if matches!(outcome, PollOutcome::Idle) || set_at.elapsed() >= SET_INTERVAL {
+            let began = Instant::now();
             if let Some(epoch) = serving::sign_if_due(client, &context.keys.sets, Utc::now())? {
+                meters::signed_set(epoch, began);
                 tracing::info!(%epoch, "signed a serving set");
+                for deployment in admitted.drain(..) {
+                    tracing::info!(%deployment, %epoch, "a deployment is accepted");
+                }
             }
             set_at = Instant::now();
         }
@@ -194,6 +227,7 @@ fn work(
             }
         }
     }
+    meters::deferred(deferred.len());
     wait(client)
 }
 

@@ -80,8 +80,9 @@ pub(crate) struct Up {
     /// first, then as before. This machine runs one of them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
     builds_agreement: Option<u8>,
-    /// Address and port on which the server shows its numbers, alone, for example 127.0.0.1:7702; with the REST interface at
-    /// first, then as before. "" takes it back.
+    /// Address and port on which the server shows its metrics, alone, for example 127.0.0.1:7702. Signer, builder, acquirer and
+    /// node show theirs on the same address, 2, 3, 4 and 5 ports further. At first the server's are with the REST interface, the
+    /// node's with its ingress, and the others have none; then as before. "" takes it back.
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<String>,
     /// Whether the rules may admit a crate in which nothing was found, without a person; off at first,

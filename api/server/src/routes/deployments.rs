@@ -82,6 +82,8 @@ pub(super) async fn create(
     }
     let (Recorded::Created(deployment) | Recorded::Repeated(deployment)) = recorded?;
     metrics::counter!("mfaas_upload_bytes_total").increment(source_bytes);
+    let (id, tenant, digest) = (deployment.id, &caller.tenant, deployment.source_digest);
+    tracing::info!(deployment = %id, %tenant, function = %name, source = %digest, "a deployment was received");
     let events_url = format!("/v1/deployments/{}/events", deployment.id);
     let deployment = responses::deployment(deployment, &app.review_url());
     Ok((StatusCode::ACCEPTED, axum::Json(DeploymentAccepted { deployment, events_url })).into_response())

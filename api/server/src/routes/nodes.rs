@@ -8,15 +8,15 @@ use mfaas_catalog::NewJoinToken;
 use mfaas_ident::{FunctionName, NodeName};
 use mfaas_wire::schema;
 use mfaas_wire::{
-    CreateJoinToken, Endpoint, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, JoinTokenView, NodeView,
-    Page, Removed, SetAvailability,
+    CreateJoinToken, Endpoint, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, JoinTokenView,
+    NodeView, Page, Removed, SetAvailability,
 };
 use uuid::Uuid;
 
 use crate::caller::{Caller, Sight};
 use crate::extract::{Json, Path};
-use crate::refusal::Refusal;
 use crate::limits;
+use crate::refusal::Refusal;
 use crate::responses::nodes::{endpoint, join_token_view, node_view};
 use crate::state::App;
 use crate::token::Secret;

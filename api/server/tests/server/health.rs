@@ -141,7 +141,7 @@ async fn numbers_tell_of_requests_builds_stages_connections_and_the_process() {
         "mfaas_builders_identities 1",
         "mfaas_database_connections{state=\"idle\"}",
         "mfaas_database_connections_max 16",
-        "mfaas_database_waits_total 0",
+        "mfaas_blob_request_seconds_bucket{operation=\"publish\",le=\"60\"}",
         "mfaas_build_info{program=\"mfaas-server\",version=",
         "process_cpu_seconds_total ",
         "process_resident_memory_bytes ",

@@ -433,8 +433,7 @@ async fn join_tokens_are_listed_without_what_they_are_shown_by_and_revoked() {
     }
     let unknown = "/v1/join-tokens/7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001";
     assert_eq!(server.send(server.request("DELETE", unknown, &admin)).await.code(), "MF0903");
-    let told = "SELECT count(*) FROM audit_log WHERE action = 'join_token.revoked' AND actor = "
-        .to_owned()
+    let told = "SELECT count(*) FROM audit_log WHERE action = 'join_token.revoked' AND actor = ".to_owned()
         + &format!("'{maker}'");
     assert_eq!(server.db.sql(&told), "1");
 }

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::deps::{self, Deps};
 use crate::error::BuilderError;
+use crate::meters;
 use crate::stages::BuildContext;
 
 /// How long it waits before it tries a database again that did not answer.
@@ -73,16 +74,24 @@ impl BuilderState {
         let newest = self.catalog.newest_cache(&shipped.key(), &toolchain).await?;
         let mut current = self.deps.lock().await;
         let Some(newest) = newest.filter(|cache| cache.key != shipped.key()) else {
+            meters::cache_was("open");
             *current = shipped.clone();
             return Ok(shipped.clone());
         };
         let key = newest.key;
-        if current.key() != key {
+        if current.key() == key {
+            meters::cache_was("open");
+        } else {
             let Some(site) = &self.site_deps else {
                 let problem = "it is the site's, and MFAAS_SITE_DEPS_DIR does not say where this builder keeps the site's";
                 return Err(BuilderError::Deps { path: key.to_string().into(), problem: problem.to_owned() });
             };
-            *current = Arc::new(self.bring(&newest, site).await?);
+            let brought = self.bring(&newest, site).await;
+            meters::cache_was(match &brought {
+                Ok((_, place)) => place,
+                Err(_) => "missing",
+            });
+            *current = Arc::new(brought?.0);
             tracing::info!(%key, "switched to another dependency cache");
             // Others may still build with what this one has left.
             if let Err(error) = self.remove_replaced(site).await {
@@ -99,12 +108,16 @@ impl BuilderState {
         blocking(move || deps::remove_unused(&from, &replaced)).await
     }
 
-    /// The cache as it lies here, or else from the blob store.
-    async fn bring(&self, cache: &DependencyCache, site: &Path) -> Result<Deps, BuilderError> {
+    /// The cache as it lies here, or else from the blob store, and where it was.
+    async fn bring(
+        &self,
+        cache: &DependencyCache,
+        site: &Path,
+    ) -> Result<(Deps, &'static str), BuilderError> {
         let (key, toolchain, into) = (cache.key, cache.toolchain, site.to_path_buf());
         let path = into.join(key.to_string());
         let not_here = match blocking(move || Deps::open_held(&path, toolchain)).await {
-            Ok(deps) => return Ok(deps),
+            Ok(deps) => return Ok((deps, "here")),
             Err(error) => error,
         };
         let Some(archive) = cache.archive else { return Err(not_here) };
@@ -119,7 +132,7 @@ impl BuilderState {
         tracing::info!(
             %key, archive = %archive.digest, bytes, seconds, "fetched the site's dependency cache from the blob store"
         );
-        Ok(deps)
+        Ok((deps, "fetched"))
     }
 
     /// Why this builder cannot say that a build has to wait for reviewers: another one, with what the site has, may find

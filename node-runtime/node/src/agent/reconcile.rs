@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Instant;
 
 use mfaas_attest::{ServedFunction, ServingSet, Trust, Verified};
 use mfaas_delivery::{Availability, RefusedVersion};
@@ -15,6 +16,7 @@ use tokio::task;
 
 use crate::function_tree::{FunctionTree, Name, Walk};
 use crate::image::{self, ARTIFACT_BYTES_MAX, ImageKey, MachineCode, STATEMENT_BYTES_MAX, VerifiedImage};
+use crate::meters;
 use crate::refused::Refused;
 use crate::serving::{Awaited, Dispatcher, Route, RouteChange, Stalled};
 use crate::state::{KeptAlias, StateDir};
@@ -190,6 +192,17 @@ impl Reconciler {
             note(&mut exceptions, &key, Missing::from(refused));
         }
         self.put_into_force(&wanted, &good, &trust);
+        for image in &new {
+            let key = image.key();
+            let is_good = |images: &BTreeMap<_, _>| images.contains_key(&key.version);
+            let is_loaded = good.get(&(key.tenant.clone(), key.function.clone())).is_some_and(is_good);
+            meters::version_loaded(is_loaded);
+            if is_loaded {
+                tracing::info!(
+                    function = %key, deployment = %image.deployment(), epoch = %set.epoch, "a version is loaded"
+                );
+            }
+        }
         for name in names {
             self.exceptions.remove(name);
         }
@@ -299,6 +312,7 @@ impl Reconciler {
             }
             Err(missing) => {
                 self.warn_once(&key, &missing.refused);
+                meters::version_loaded(false);
                 note(exceptions, &key, missing);
             }
         };
@@ -404,6 +418,7 @@ enum Kind {
 impl Source {
     /// The verified image of one version, from its bytes.
     async fn obtain(self, key: &ImageKey) -> Result<Arc<VerifiedImage>, Missing> {
+        let began = Instant::now();
         let artifact = self.blob(key.digest, Kind::Artifact).await?;
         let statement = self.blob(key.statement, Kind::Statement).await?;
         let (set, key, trust, minimum) = (self.set, key.clone(), self.trust, self.minimum);
@@ -412,7 +427,10 @@ impl Source {
             task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust, minimum))
                 .await;
         match verified {
-            Ok(verified) => Ok(Arc::new(verified?)),
+            Ok(verified) => {
+                meters::version_obtained(began.elapsed());
+                Ok(Arc::new(verified?))
+            }
             Err(e) => {
                 Err(Refused::new(codes::MF0708, format!("the inspection did not end well: {e}")).into())
             }

@@ -53,7 +53,7 @@ fn face() -> Face {
 fn new_face() -> Face {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
     let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
-    Face::new(dispatcher, prometheus, Arc::new(Callers::new(SHARE)))
+    Face::new(dispatcher, Some(prometheus), Arc::new(Callers::new(SHARE)))
 }
 
 /// Threads as a node has them; the test's own where it has one alone, since it may have stopped the clock.

@@ -58,6 +58,11 @@ securityContext:
     secretKeyRef: {name: {{ . }}, key: url}
 {{- end -}}
 
+{{- /* Programs whose only listener shows metrics have one where the values say who scrapes. */ -}}
+{{- define "mfaas.scraped" -}}
+{{- if or .Values.serviceMonitor.enabled .Values.networkPolicy.fromMetrics }}yes{{ end -}}
+{{- end -}}
+
 {{- define "mfaas.registry" -}}
 {{ include "mfaas.database" .secret }}
 - name: MFAAS_BLOBS_URL

@@ -1,6 +1,8 @@
 //! Nodes: joining once, reports in order, desired against reported.
 
-use mfaas_catalog::{CatalogError, Held, NewJoinToken};
+use std::time::Duration;
+
+use mfaas_catalog::{CatalogError, Held, NewJoinToken, RecordedReport};
 use mfaas_delivery::{Availability, Condition, NODE_PROTOCOL, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 
@@ -23,7 +25,8 @@ async fn a_join_token_joins_one_node_once() {
     assert!(matches!(wrong, Err(CatalogError::NotFound { .. })));
     let joined = world.server.join_node(&node, &secret, &key, &certificate).await.unwrap();
     assert_eq!(world.server.node_by_certificate(&certificate).await.unwrap(), Some(joined));
-    let again = world.server.join_node(&node, &secret, &Digest::of(b"another key"), &Digest::of(b"second")).await;
+    let again =
+        world.server.join_node(&node, &secret, &Digest::of(b"another key"), &Digest::of(b"second")).await;
     assert!(matches!(again, Err(CatalogError::NotFound { what: "join token" })));
 
     let expired = Digest::of(b"expired");
@@ -86,19 +89,36 @@ async fn the_newest_report_counts_and_convergence_follows() {
         refused: Vec::new(),
         problems: Vec::new(),
     };
-    assert!(world.server.record_report(&node, &report(boot, 2, 7)).await.unwrap());
-    assert!(
-        !world.server.record_report(&node, &report(boot, 1, 6)).await.unwrap(),
-        "an older one of this boot"
-    );
+    let record = async |report: Report| world.server.record_report(&node, &report).await.unwrap();
+    assert_eq!(record(report(boot, 2, 7)).await, RecordedReport::Kept, "the first of a boot");
+    assert_eq!(record(report(boot, 1, 6)).await, RecordedReport::Old, "an older one of this boot");
     let status = world.server.nodes().await.unwrap().remove(0);
     assert_eq!((status.reported(), status.desired, status.is_converged()), (Epoch(7), Epoch(7), true));
     let rebooted = uuid::Uuid::new_v4();
-    assert!(
-        world.server.record_report(&node, &report(rebooted, 1, 0)).await.unwrap(),
-        "a new boot counts anew"
-    );
+    assert_eq!(record(report(rebooted, 1, 0)).await, RecordedReport::Kept, "a new boot counts anew");
     assert_eq!(world.server.nodes().await.unwrap()[0].reported(), Epoch(0));
+    assert_eq!(record(report(rebooted, 2, 7)).await, RecordedReport::Kept, "it had that set before it was");
+    world
+        .damage(
+            "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
+             VALUES (8, 1, repeat('e', 64), 'f', now() - interval '30 seconds', now() + interval '1 hour')",
+        )
+        .await;
+    let named = |sequence, digest: &str| {
+        let set_digest = Some(digest.repeat(64).parse().unwrap());
+        Report { set_digest, ..report(rebooted, sequence, 8) }
+    };
+    assert_eq!(
+        record(named(3, "d")).await,
+        RecordedReport::Kept,
+        "a set of that epoch that nobody signed here"
+    );
+    assert_eq!(record(report(rebooted, 4, 7)).await, RecordedReport::Kept);
+    let reached = record(named(5, "e")).await;
+    let RecordedReport::Reached(after) = reached else { panic!("{reached:?}") };
+    assert!((Duration::from_secs(30)..Duration::from_secs(60)).contains(&after), "{after:?}");
+    assert_eq!(record(named(6, "e")).await, RecordedReport::Kept, "it was there before");
+    world.damage("DELETE FROM serving_sets WHERE epoch = 8").await;
 
     let newest = world.server.serving_set_unless(&Held::Epoch(Epoch(6))).await.unwrap().unwrap();
     assert_eq!((newest.epoch, newest.envelope.as_str()), (Epoch(7), "e"));
@@ -235,7 +255,8 @@ async fn a_join_that_is_asked_for_again_with_the_same_key_uses_nothing() {
     let world = World::new().await;
     let (node, other) = (NodeName::parse("node-a").unwrap(), NodeName::parse("node-b").unwrap());
     let [secret, later, key, thief, first, second, third] =
-        ["secret", "later", "key", "thief", "first", "second", "third"].map(|text| Digest::of(text.as_bytes()));
+        ["secret", "later", "key", "thief", "first", "second", "third"]
+            .map(|text| Digest::of(text.as_bytes()));
     let new = |secret_sha256| NewJoinToken { secret_sha256, node: None, uses_max: 1, valid_for_seconds: 600 };
     let token = world.server.create_join_token(&actor(), &new(&secret)).await.unwrap();
     world.server.create_join_token(&actor(), &new(&later)).await.unwrap();

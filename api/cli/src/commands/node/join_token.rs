@@ -94,7 +94,9 @@ async fn revoke(context: &Context, client: &Client, id: Uuid) -> Result<Exit, Fa
     let used = revoked.uses - revoked.uses_left.min(revoked.uses);
     if used > 0 {
         let nodes = if used == 1 { "one node".to_owned() } else { format!("{used} nodes") };
-        context.screen.note(&format!("{nodes} joined with it: see the audit log for which, and `mfaas node remove`"));
+        context
+            .screen
+            .note(&format!("{nodes} joined with it: see the audit log for which, and `mfaas node remove`"));
     }
     Ok(Exit::Ok)
 }
