@@ -66,7 +66,7 @@ fn documented() -> BTreeMap<String, String> {
     };
     let rows: Vec<(String, String)> = text.lines().filter_map(row).collect();
     let all: BTreeMap<String, String> =
-        rows.iter().cloned().filter(|(name, _)| !name.contains('-')).collect();
+        rows.iter().filter(|(name, _)| !name.contains('-')).cloned().collect();
     assert_eq!(
         rows.iter().filter(|(name, _)| !name.contains('-')).count(),
         all.len(),

@@ -70,11 +70,7 @@ fn every_program_shows_its_part_of_a_deployment_and_logs_it_once() {
     let shown = wait_for("every program to show its part", Duration::from_secs(60), || {
         let shown = scrape(stack);
         let is_there = |(program, series, least): &(&str, &str, f64)| {
-            let found = value(&shown[program], series).is_some_and(|found| found >= *least);
-            if !found {
-                eprintln!("{program} does not show {series}{least}");
-            }
-            found
+            value(&shown[program], series).is_some_and(|found| found >= *least)
         };
         expected.iter().all(is_there).then_some(shown)
     });
