@@ -13,6 +13,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -380,7 +381,13 @@ impl Images {
         let digest = Digest::of(&bytes);
         let name = digest.to_string();
         let directory = self.directory.join(&name[..2]);
-        std::fs::create_dir_all(&directory).unwrap();
+        if !directory.is_dir() {
+            // The store's programs go on writing there.
+            std::fs::create_dir(&directory).unwrap();
+            let metadata = std::fs::metadata(&self.directory).unwrap();
+            std::os::unix::fs::chown(&directory, Some(metadata.uid()), Some(metadata.gid())).unwrap();
+            std::fs::set_permissions(&directory, metadata.permissions()).unwrap();
+        }
         std::fs::write(directory.join(name), bytes).unwrap();
         digest
     }

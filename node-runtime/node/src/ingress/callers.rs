@@ -134,6 +134,11 @@ impl Callers {
         // Whoever may call something of that name hears of what is not there from the dispatcher, as of what has gone meanwhile.
         let access = dispatcher.access(tenant, &function.name, function.selector.as_ref());
         if !grant.is_something() && access != Some(Access::Public) {
+            // Which names are public is known when they are loaded. Until all are, any name may be one, so none tells anything.
+            if access.is_none() && !dispatcher.is_whole() {
+                dispatcher.hasten(tenant, &function.name, function.selector.as_ref());
+                return Err(refused(CallError::NotLoaded));
+            }
             return Err(closed(caller.is_some()));
         }
         let (whom, share) = match &caller {

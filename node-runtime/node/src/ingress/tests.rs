@@ -175,10 +175,14 @@ async fn a_node_that_is_loading_its_first_set_is_not_ready() {
         (status, body.as_str()),
         (StatusCode::SERVICE_UNAVAILABLE, "the first serving set is being loaded\n")
     );
-    let unknown = ask(client.get(open.url("/f/acme/hello")), Version::HTTP_11).await;
-    assert_eq!(unknown.0, StatusCode::UNAUTHORIZED, "calls are answered");
+    let stranger = stranger(Version::HTTP_11);
+    let call = async || ask(stranger.get(open.url("/f/acme/hello")), Version::HTTP_11).await;
+    let (status, headers, body) = call().await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "it may be public, and on its way: {body}");
+    assert!(body.contains("\"code\":\"MF0820\"") && headers.contains_key(header::RETRY_AFTER), "{body}");
     dispatcher.note_whole();
     assert_eq!(ready().await.0, StatusCode::OK);
+    assert_eq!(call().await.0, StatusCode::UNAUTHORIZED, "all was tried");
     open.close().await;
 }
 

@@ -218,15 +218,26 @@ impl Dispatcher {
         function: &FunctionName,
         selector: Option<&Selector>,
     ) -> CallError {
+        let is_coming = self.hasten(tenant, function, selector);
+        if is_coming || !self.is_serving() { CallError::NotLoaded } else { CallError::Unknown }
+    }
+
+    /// Whether what a name leads to is on its way, and then among the next.
+    pub(crate) fn hasten(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> bool {
         let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
-        let is_named = awaited.as_ref().is_some_and(|set| set.names(tenant, function, selector));
-        if is_named {
+        let is_coming = awaited.as_ref().is_some_and(|set| set.names(tenant, function, selector));
+        if is_coming {
             let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
             if wanted.len() < WANTED_MAX {
                 wanted.insert((tenant.clone(), function.clone()));
             }
         }
-        if is_named || !self.is_serving() { CallError::NotLoaded } else { CallError::Unknown }
+        is_coming
     }
 
     /// What the node is being brought to.

@@ -68,6 +68,7 @@ fn dispatcher() -> Dispatcher {
         route.images.insert(key.version, Arc::new(VerifiedImage::declaring_for_test(key, declared)));
         dispatcher.route(&[RouteChange { name, route: &route, revoked: None }]);
     }
+    dispatcher.note_whole();
     dispatcher
 }
 
