@@ -168,6 +168,7 @@ CREATE INDEX builds_queue ON public.builds USING btree (queued_at) WHERE (finish
 CREATE INDEX builds_turns ON public.builds USING btree (tenant, started_at);
 CREATE TRIGGER builds_begin BEFORE INSERT ON public.builds FOR EACH ROW EXECUTE FUNCTION begin_build();
 CREATE TRIGGER builds_change BEFORE UPDATE ON public.builds FOR EACH ROW EXECUTE FUNCTION check_build_change();
+CREATE TRIGGER builds_ended AFTER UPDATE OF finished_at ON public.builds FOR EACH ROW WHEN (((old.finished_at IS NULL) AND (new.finished_at IS NOT NULL))) EXECUTE FUNCTION note_ended_build();
 CREATE TRIGGER builds_tenant BEFORE INSERT ON public.builds FOR EACH ROW EXECUTE FUNCTION builds_of_their_tenant();
 GRANT SELECT ON builds TO mfaas_acquirer;
 GRANT SELECT ON builds TO mfaas_builder;
@@ -756,6 +757,85 @@ GRANT DELETE, SELECT ON revocations TO mfaas_server;
 GRANT SELECT ON revocations TO mfaas_signer;
 GRANT INSERT (artifact, reason, revoked_by) ON revocations TO mfaas_server;
 
+CREATE TABLE series_builds (
+    step_s integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    builds bigint NOT NULL,
+    queue_counts bigint[] NOT NULL,
+    build_counts bigint[] NOT NULL,
+    CONSTRAINT series_builds_pkey PRIMARY KEY (step_s, at),
+    CONSTRAINT series_builds_step_known CHECK ((step_s = ANY (ARRAY[60, 900, 21600]))),
+    CONSTRAINT series_builds_whole CHECK (((EXTRACT(epoch FROM at) % (step_s)::numeric) = (0)::numeric))
+);
+CREATE TRIGGER series_builds_old BEFORE DELETE ON public.series_builds FOR EACH ROW EXECUTE FUNCTION check_series_old();
+GRANT DELETE, SELECT ON series_builds TO mfaas_server;
+
+CREATE TABLE series_calls (
+    step_s integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    calls bigint NOT NULL,
+    cpu_ns bigint NOT NULL,
+    memory_bytes_max bigint NOT NULL,
+    runs bigint[] NOT NULL,
+    CONSTRAINT series_calls_pkey PRIMARY KEY (tenant, function, step_s, at, version),
+    CONSTRAINT series_calls_not_negative CHECK ((LEAST(calls, cpu_ns, memory_bytes_max) >= 0)),
+    CONSTRAINT series_calls_runs_bounded CHECK ((cardinality(runs) <= 21)),
+    CONSTRAINT series_calls_step_known CHECK ((step_s = ANY (ARRAY[60, 900, 21600]))),
+    CONSTRAINT series_calls_whole CHECK (((EXTRACT(epoch FROM at) % (step_s)::numeric) = (0)::numeric))
+);
+CREATE INDEX series_calls_by_age ON public.series_calls USING btree (step_s, at);
+CREATE TRIGGER series_calls_old BEFORE DELETE ON public.series_calls FOR EACH ROW EXECUTE FUNCTION check_series_old();
+GRANT DELETE, SELECT ON series_calls TO mfaas_server;
+GRANT INSERT (step_s, at, tenant, function, version, calls, cpu_ns, memory_bytes_max, runs) ON series_calls TO mfaas_server;
+GRANT UPDATE (calls, cpu_ns, memory_bytes_max, runs) ON series_calls TO mfaas_server;
+
+CREATE TABLE series_nodes (
+    step_s integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    node text NOT NULL,
+    interval_ms bigint NOT NULL,
+    cpu_ns bigint NOT NULL,
+    cores integer NOT NULL,
+    running_max bigint NOT NULL,
+    waiting_max bigint NOT NULL,
+    processes_max bigint NOT NULL,
+    pools_max bigint NOT NULL,
+    pools_busy_max bigint NOT NULL,
+    resident_max bigint NOT NULL,
+    resident_bytes_max bigint NOT NULL,
+    CONSTRAINT series_nodes_pkey PRIMARY KEY (step_s, at, node),
+    CONSTRAINT series_nodes_node_fkey FOREIGN KEY (node) REFERENCES nodes(name),
+    CONSTRAINT series_nodes_not_negative CHECK ((LEAST(interval_ms, cpu_ns, (cores)::bigint, running_max, waiting_max, processes_max, pools_max, pools_busy_max, resident_max, resident_bytes_max) >= 0)),
+    CONSTRAINT series_nodes_step_known CHECK ((step_s = ANY (ARRAY[60, 900, 21600]))),
+    CONSTRAINT series_nodes_whole CHECK (((EXTRACT(epoch FROM at) % (step_s)::numeric) = (0)::numeric))
+);
+CREATE TRIGGER series_nodes_old BEFORE DELETE ON public.series_nodes FOR EACH ROW EXECUTE FUNCTION check_series_old();
+GRANT DELETE, SELECT ON series_nodes TO mfaas_server;
+GRANT INSERT (step_s, at, node, interval_ms, cpu_ns, cores, running_max, waiting_max, processes_max, pools_max, pools_busy_max, resident_max, resident_bytes_max) ON series_nodes TO mfaas_server;
+GRANT UPDATE (interval_ms, cpu_ns, cores, running_max, waiting_max, processes_max, pools_max, pools_busy_max, resident_max, resident_bytes_max) ON series_nodes TO mfaas_server;
+
+CREATE TABLE series_tenants (
+    step_s integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    calls bigint NOT NULL,
+    cpu_ns bigint NOT NULL,
+    memory_bytes_max bigint NOT NULL,
+    calls_left_out bigint NOT NULL,
+    CONSTRAINT series_tenants_pkey PRIMARY KEY (step_s, at, tenant),
+    CONSTRAINT series_tenants_not_negative CHECK ((LEAST(calls, cpu_ns, memory_bytes_max, calls_left_out) >= 0)),
+    CONSTRAINT series_tenants_step_known CHECK ((step_s = ANY (ARRAY[60, 900, 21600]))),
+    CONSTRAINT series_tenants_whole CHECK (((EXTRACT(epoch FROM at) % (step_s)::numeric) = (0)::numeric))
+);
+CREATE INDEX series_tenants_of_one ON public.series_tenants USING btree (tenant, step_s, at);
+CREATE TRIGGER series_tenants_old BEFORE DELETE ON public.series_tenants FOR EACH ROW EXECUTE FUNCTION check_series_old();
+GRANT DELETE, SELECT ON series_tenants TO mfaas_server;
+GRANT INSERT (step_s, at, tenant, calls, cpu_ns, memory_bytes_max, calls_left_out) ON series_tenants TO mfaas_server;
+GRANT UPDATE (calls, cpu_ns, memory_bytes_max, calls_left_out) ON series_tenants TO mfaas_server;
+
 CREATE TABLE serving_sets (
     epoch bigint NOT NULL,
     generation bigint NOT NULL,
@@ -961,12 +1041,13 @@ CREATE TABLE usage_totals (
     run_ns bigint NOT NULL,
     queue_ns bigint NOT NULL,
     kills bigint[] NOT NULL,
+    runs bigint[] NOT NULL DEFAULT '{}'::bigint[],
     CONSTRAINT usage_totals_pkey PRIMARY KEY (node, boot, tenant, function, version),
     CONSTRAINT usage_totals_boot_fkey FOREIGN KEY (node, boot) REFERENCES usage_boots(node, boot) ON DELETE CASCADE
 );
 GRANT DELETE, SELECT ON usage_totals TO mfaas_server;
-GRANT INSERT (node, boot, tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills) ON usage_totals TO mfaas_server;
-GRANT UPDATE (calls, cpu_ns, run_ns, queue_ns, kills) ON usage_totals TO mfaas_server;
+GRANT INSERT (node, boot, tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills, runs) ON usage_totals TO mfaas_server;
+GRANT UPDATE (calls, cpu_ns, run_ns, queue_ns, kills, runs) ON usage_totals TO mfaas_server;
 
 CREATE TABLE version_crates (
     tenant text NOT NULL,
@@ -1043,6 +1124,16 @@ GRANT INSERT (review_id, person, approve, note, actor, token_id) ON votes TO mfa
 
 CREATE SEQUENCE fencing_token AS bigint MINVALUE 1 NO CYCLE;
 GRANT USAGE ON fencing_token TO mfaas_builder;
+
+CREATE OR REPLACE FUNCTION public.added_counts(a bigint[], b bigint[])
+ RETURNS bigint[]
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+    SELECT coalesce(array_agg(least(coalesce(n.a, 0)::numeric + coalesce(n.b, 0), 9223372036854775807)::bigint ORDER BY n.i), '{}')
+    FROM unnest(a, b) WITH ORDINALITY AS n (a, b, i)
+$function$;
 
 CREATE OR REPLACE FUNCTION public.append_audit(actor text, action text, tenant text, subject text, detail jsonb)
  RETURNS bigint
@@ -1557,6 +1648,19 @@ BEGIN
     RETURN NEW;
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.check_series_old()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF program_of(current_user) <> '' AND OLD.at >= now() - make_interval(secs => 150 * OLD.step_s) THEN
+        RAISE EXCEPTION '% may not delete this from %', program_of(current_user), TG_TABLE_NAME
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_deleted_when_old';
+    END IF;
+    RETURN OLD;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.check_speaker()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1708,6 +1812,33 @@ BEGIN
     ELSE
         INSERT INTO changed_functions (tenant, name) VALUES (changed.tenant, changed.function);
     END IF;
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.note_ended_build()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    edges_ms CONSTANT bigint[] := '{100,200,500,1000,2000,5000,10000,20000,30000,60000,120000,300000,600000,1200000,3600000}';
+    queued   bigint[] := '{}';
+    built    bigint[] := '{}';
+BEGIN
+    IF NEW.started_at >= NEW.queued_at THEN
+        SELECT array_agg((b = bucket.queue)::int ORDER BY b), array_agg((b = bucket.build)::int ORDER BY b) INTO queued, built
+        FROM generate_series(0, cardinality(edges_ms)) b, (
+            SELECT count(*) FILTER (WHERE edge < extract(epoch FROM NEW.started_at - NEW.queued_at) * 1000) AS queue,
+                   count(*) FILTER (WHERE edge < extract(epoch FROM NEW.finished_at - NEW.started_at) * 1000) AS build
+            FROM unnest(edges_ms) edge) bucket;
+    END IF;
+    INSERT INTO series_builds AS s (step_s, at, builds, queue_counts, build_counts)
+        SELECT step_s, date_bin(make_interval(secs => step_s), now(), 'epoch'), 1, queued, built
+        FROM unnest(ARRAY[60, 900, 21600]) step_s ORDER BY step_s
+        ON CONFLICT ON CONSTRAINT series_builds_pkey DO UPDATE SET builds = s.builds + 1,
+            queue_counts = added_counts(s.queue_counts, excluded.queue_counts),
+            build_counts = added_counts(s.build_counts, excluded.build_counts);
     RETURN NULL;
 END $function$;
 

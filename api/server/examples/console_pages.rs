@@ -70,6 +70,11 @@ fn pages(deployment: &str) -> Vec<(&'static str, String)> {
         ("deployment", format!("/deployments/{deployment}")),
         ("reviews", "/reviews".to_owned()),
         ("usage", "/usage".to_owned()),
+        ("charts, all tenants", "/charts?since=24h".to_owned()),
+        ("charts, one tenant", "/charts?tenant=t0&since=30d".to_owned()),
+        ("charts, builds", "/charts/builds?since=24h".to_owned()),
+        ("charts, nodes", "/charts/nodes?since=24h".to_owned()),
+        ("charts, function", "/functions/f100/charts?since=24h".to_owned()),
         ("nodes", "/nodes".to_owned()),
         ("audit", "/audit".to_owned()),
     ]

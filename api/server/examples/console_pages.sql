@@ -36,6 +36,19 @@ INSERT INTO usage_hours (hour, tenant, function, version, calls, cpu_ns, run_ns,
     SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', tenant, name, 10, 1, 1, 1, 1, 1, 1
     FROM d, generate_series(0, 23) n WHERE version = 10 AND (i / 10 + n) % 24 = 0;
 INSERT INTO nodes (name, certificate_sha256) SELECT 'n' || i, digest_of('node', i) FROM generate_series(1, 50) i;
+-- Functions that are called now and then, and one that is called all the time; each step of an hour, a day and a month.
+CREATE TABLE steps AS SELECT step_s, n, date_bin(make_interval(secs => step_s), now(), 'epoch') - make_interval(secs => step_s * n) AS at
+    FROM unnest(ARRAY[60, 900, 21600]) step_s, generate_series(0, 149) n;
+INSERT INTO series_calls (step_s, at, tenant, function, version, calls, cpu_ns, memory_bytes_max, runs)
+    SELECT step_s, at, tenant, name, version, 100, 1000000, 65536, ARRAY[0, 40, 30, 20, 9, 1]
+    FROM d, steps WHERE version = 10 AND (i / 10 + n) % 15 = 0 OR name = 'f100';
+INSERT INTO series_tenants (step_s, at, tenant, calls, cpu_ns, memory_bytes_max, calls_left_out)
+    SELECT step_s, at, 't' || t, 100, 1000000 * t, 65536, 0 FROM steps, generate_series(0, 99) t;
+INSERT INTO series_nodes (step_s, at, node, interval_ms, cpu_ns, cores, running_max, waiting_max, processes_max, pools_max,
+                          pools_busy_max, resident_max, resident_bytes_max)
+    SELECT step_s, at, name, step_s * 1000, step_s * 500000000::bigint, 2, 1, 0, 20, 10, n % 10, 200, 20000000 FROM steps, nodes;
+INSERT INTO series_builds (step_s, at, builds, queue_counts, build_counts)
+    SELECT step_s, at, 10, '{5,3,2}', '{0,0,0,0,5,4,1}' FROM steps;
 INSERT INTO audit_log (seq, at, role, actor, action, tenant, subject, detail, hash)
     SELECT (SELECT seq FROM audit_head) + row_number() OVER (), at, 'mfaas_server', 'token', 'deployment.received', tenant, id::text, '{}', repeat('0', 64)
     FROM d;
@@ -70,5 +83,7 @@ INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, clos
 
 CREATE VIEW filled AS SELECT
     (SELECT count(*) FROM functions) || ' functions, ' || (SELECT count(*) FROM versions) || ' versions, '
-    || (SELECT count(*) FROM crates) || ' crates, ' || (SELECT count(*) FROM version_crates) || ' uses of crates' AS what;
+    || (SELECT count(*) FROM crates) || ' crates, ' || (SELECT count(*) FROM version_crates) || ' uses of crates, '
+    || (SELECT count(*) FROM series_calls) || ' steps of functions at '
+    || (SELECT pg_total_relation_size('series_calls') / count(*) FROM series_calls) || ' bytes' AS what;
 ANALYZE;

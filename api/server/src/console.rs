@@ -8,6 +8,8 @@
 mod allowlist;
 mod audit;
 mod call;
+mod chart;
+mod charts;
 mod closure;
 mod comparison;
 mod decide;
@@ -68,6 +70,10 @@ pub(crate) fn router() -> Router<App> {
         .route("/reviews/{id}/hotspots", post(decide::mark))
         .route("/reviews/{id}/files/{*path}", get(file::show))
         .route("/usage", get(usage::show))
+        .route("/charts", get(charts::tenants))
+        .route("/charts/builds", get(charts::builds))
+        .route("/charts/nodes", get(charts::nodes))
+        .route("/functions/{name}/charts", get(charts::function))
         .route("/nodes", get(nodes::show))
         .route("/nodes/{name}/availability", post(nodes::set_availability))
         .route("/bans/{id}/lift", post(nodes::lift))

@@ -253,6 +253,8 @@ pub const CONSOLE_ROWS_MAX: u32 = 100;
 pub const BANS_SHOWN_MAX: u32 = 1_000;
 /// Versions that the page about usage shows.
 pub const USAGE_ROWS_SHOWN_MAX: usize = 500;
+/// Nodes of one page of charts, by name.
+pub const CHART_NODES_MAX: usize = 24;
 /// Crates that the graph of a closure draws; more are only listed.
 pub const GRAPH_CRATES_MAX: usize = 60;
 /// How old the count of who uses which crate may be when the list of crates shows it, before it is made anew.

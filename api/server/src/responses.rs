@@ -4,6 +4,7 @@
 pub(crate) mod artifacts;
 pub(crate) mod crates;
 pub(crate) mod nodes;
+pub(crate) mod series;
 pub(crate) mod usage;
 
 use chrono::Utc;

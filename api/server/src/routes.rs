@@ -14,6 +14,7 @@ mod index;
 mod nodes;
 mod paging;
 mod reviews;
+mod series;
 mod tokens;
 mod usage;
 
@@ -121,6 +122,10 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(bans::list))
         .routes(routes!(bans::lift))
         .routes(routes!(usage::usage))
+        .routes(routes!(series::function))
+        .routes(routes!(series::tenants))
+        .routes(routes!(series::builds))
+        .routes(routes!(series::nodes))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(calls::list, calls::create, calls::revoke_caller))
         .routes(routes!(calls::revoke))

@@ -15,6 +15,7 @@ mod readiness;
 pub mod render;
 mod reviews;
 pub mod schema;
+mod series;
 mod status;
 mod views;
 mod whole;
@@ -36,6 +37,11 @@ pub use reviews::{
     DeltaView, FileDeltaView, HotspotView, ImportAdvisories, ImportView, MarkHotspot, MemberView,
     NearestView, ReadingView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView,
     RevokeCrate, VolumeView, VoteView,
+};
+pub use series::{
+    BuildPointView, BuildSeriesView, FunctionPointView, FunctionSeriesView, NodePointView, NodeSeriesView,
+    OneNodeSeriesView, OneTenantSeriesView, QuantileView, SeriesSteps, TenantPointView, TenantSeriesView,
+    VersionSeriesView,
 };
 pub use status::{STATUSES, status_of};
 pub use views::{

@@ -29,7 +29,7 @@ use crate::renewal::Renewal;
 use crate::serving::{self, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
 use crate::state::StateDir;
 use crate::upstream::Upstream;
-use crate::usage;
+use crate::usage::{self, Load};
 
 /// Accepted calls get this long to end when the node stops.
 const DRAIN_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -109,6 +109,8 @@ struct Node {
     services: NodeServices,
     dispatcher: Arc<Dispatcher>,
     fleet: Fleet,
+    /// That run calls.
+    cores: usize,
 }
 
 impl Node {
@@ -123,7 +125,14 @@ impl Node {
         let limits = limits(&config.workers, &setup, &services.protection)?;
         let (dispatcher, fleet) =
             serving::start(limits, services.clone(), setup).context("starting the dispatcher")?;
-        Ok(Self { boot: uuid::Uuid::now_v7(), upstream, services, dispatcher, fleet })
+        Ok(Self {
+            boot: uuid::Uuid::now_v7(),
+            upstream,
+            services,
+            dispatcher,
+            fleet,
+            cores: config.workers.count,
+        })
     }
 
     /// Whom local clients call, and what they may.
@@ -153,13 +162,15 @@ impl Node {
         };
         let follower =
             Follower { standing, dispatcher: Arc::clone(dispatcher), state, upstream: upstream.clone() };
+        let counted = Arc::clone(dispatcher);
+        let load = Load::of(move || counted.snapshot(), self.cores);
         let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         let watchers = [
             tokio::spawn(reporter.run()),
             tokio::spawn(meters::watch(Arc::clone(dispatcher), status, protection)),
             tokio::spawn(follower.run()),
             tokio::spawn(mfaas_process_metrics::watch(name, version, prometheus)),
-            tokio::spawn(usage::report_periodically(usage, upstream.clone(), boot)),
+            tokio::spawn(usage::report_periodically(usage, load, upstream.clone(), boot)),
         ];
         let upstream = upstream.clone();
         let shipper = tokio::spawn(async move { logs::ship(&logs, &upstream, boot, stopping).await });

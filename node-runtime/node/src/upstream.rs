@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use mfaas_attest::SHARD_BYTES_MAX;
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, RenewalRequest, Report, UsageReport,
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, RenewalRequest, Report,
+    UsageReport,
 };
 use mfaas_ident::Digest;
 use mfaas_rules::Code;
@@ -243,6 +244,15 @@ impl Upstream {
     /// Tells what calls used.
     pub(crate) async fn usage(&self, report: &UsageReport) -> Result<(), UpstreamError> {
         self.post("/node/v1/usage", report, SMALL_BYTES_MAX).await.map(drop)
+    }
+
+    /// Tells how busy the node is; `false` when the server is of the release before and does not know of it.
+    pub(crate) async fn load(&self, report: &LoadReport) -> Result<bool, UpstreamError> {
+        match self.post("/node/v1/load", report, SMALL_BYTES_MAX).await {
+            Ok(_) => Ok(true),
+            Err(UpstreamError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells a ban.

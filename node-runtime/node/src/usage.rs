@@ -7,18 +7,22 @@
 
 mod exposition;
 mod histogram;
+mod load;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mfaas_abi::Status;
-use mfaas_delivery::{Kill, NODE_PROTOCOL, USAGE_ROWS_MAX, UsageReport, UsageRow};
+use mfaas_delivery::{Kill, NODE_PROTOCOL, RUN_BUCKETS, USAGE_ROWS_MAX, UsageReport, UsageRow};
 use mfaas_dispatch::Outcome;
 use mfaas_ident::{FunctionName, TenantName, VersionNumber};
 use mfaas_ring::Completion;
 
-use histogram::{Shown, by_reason};
+pub(crate) use load::Load;
+
+use histogram::{Shown, bucket, by_reason};
 
 use crate::serving::{Answered, Served};
 use crate::upstream::{Upstream, UpstreamError};
@@ -36,6 +40,8 @@ const FUNCTIONS_SHOWN_MAX: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     ledger: Mutex<Ledger>,
+    /// The server knows run times by bucket: it has taken a report of load.
+    takes_runs: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -54,6 +60,8 @@ struct Ledger {
     sequence: u64,
     /// Calls of versions beyond [`VERSIONS_MAX`].
     unnamed_calls: u64,
+    /// CPU time of all calls.
+    cpu_ns: u64,
 }
 
 /// One version since the node started.
@@ -66,6 +74,8 @@ struct Version {
     run_ns: u64,
     queue_ns: u64,
     kills: [u64; Kill::ALL.len()],
+    /// Calls by run time.
+    runs: [u64; RUN_BUCKETS],
     /// Since the last report began.
     recent: HighWater,
     /// Of the report that the server has not taken yet.
@@ -111,12 +121,20 @@ impl Usage {
         exposition::render(&shown, unnamed_calls)
     }
 
+    /// CPU time of all calls since the start, in nanoseconds.
+    fn cpu_ns(&self) -> u64 {
+        self.lock().cpu_ns
+    }
+
     /// The next report, if there is something to report.
     fn report(&self, boot: uuid::Uuid) -> Option<UsageReport> {
         let mut ledger = self.lock();
-        let rows = ledger.rows();
+        let mut rows = ledger.rows();
         if rows.is_empty() {
             return None;
+        }
+        if !self.takes_runs.load(Ordering::Relaxed) {
+            rows.iter_mut().for_each(|row| row.runs.clear());
         }
         // A report that is tried again may hold more than before, so it is never the same number again.
         ledger.sequence += 1;
@@ -149,12 +167,14 @@ impl Default for Ledger {
             in_report: Vec::new(),
             sequence: 0,
             unnamed_calls: 0,
+            cpu_ns: 0,
         }
     }
 }
 
 impl Ledger {
     fn add(&mut self, served: &Arc<Served>, cost: Cost) {
+        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns);
         let Some(index) = self.place_of(served) else {
             self.unnamed_calls += 1;
             self.shown[0].add(cost);
@@ -241,6 +261,7 @@ impl Version {
             run_ns: 0,
             queue_ns: 0,
             kills: [0; Kill::ALL.len()],
+            runs: [0; RUN_BUCKETS],
             recent,
             in_report,
             is_unreported: false,
@@ -253,6 +274,7 @@ impl Version {
         self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns);
         self.run_ns = self.run_ns.saturating_add(cost.run_ns);
         self.queue_ns = self.queue_ns.saturating_add(cost.queue_ns);
+        self.runs[bucket(cost.run_ns)] += 1;
         self.recent.run_ns = self.recent.run_ns.max(cost.run_ns);
         self.recent.memory_bytes = self.recent.memory_bytes.max(cost.memory_bytes);
         if let Some(kill) = cost.kill {
@@ -276,8 +298,14 @@ impl Version {
             run_ns_max: self.in_report.run_ns,
             memory_bytes_max: self.in_report.memory_bytes,
             kills: by_reason(&self.kills).collect::<BTreeMap<_, _>>(),
+            runs: without_zeros_at_the_end(&self.runs).to_vec(),
         }
     }
+}
+
+fn without_zeros_at_the_end(numbers: &[u64]) -> &[u64] {
+    let end = numbers.iter().rposition(|number| *number > 0).map_or(0, |last| last + 1);
+    numbers.get(..end).unwrap_or_default()
 }
 
 impl Shown {
@@ -349,11 +377,20 @@ fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Reports totals for ever.
-pub(crate) async fn report_periodically(usage: Arc<Usage>, upstream: Upstream, boot: uuid::Uuid) {
+/// Reports load and totals for ever. Load comes first: how it is answered says whether the server knows run times.
+pub(crate) async fn report_periodically(
+    usage: Arc<Usage>,
+    mut load: Load,
+    upstream: Upstream,
+    boot: uuid::Uuid,
+) {
     let mut failing = false;
     loop {
         tokio::time::sleep(INTERVAL).await;
+        // Without an answer it stays as it was; the totals below say what is wrong.
+        if let Ok(is_taken) = load.report(usage.cpu_ns(), &upstream).await {
+            usage.takes_runs.store(is_taken, Ordering::Relaxed);
+        }
         match report_all(&usage, &upstream, boot).await {
             Ok(()) => failing = false,
             Err(error) if !std::mem::replace(&mut failing, true) => {

@@ -38,6 +38,7 @@ mod retention;
 mod reviews;
 mod revoking;
 mod schema;
+mod series;
 mod serving;
 mod sessions;
 mod site_materials;
@@ -75,6 +76,10 @@ pub use retention::{FORGET_ROWS_MAX, Retention};
 pub use reviews::{Asker, HotspotNote, NewVote, ReviewRow, UNREADABLE, Vote};
 pub use revoking::{AffectedVersion, Revocation, Severity};
 pub use schema::describe as describe_schema;
+pub use series::{
+    BUILD_EDGES_MS, BuildStep, CallSeries, CallStep, NodeStep, Range, SERIES_NODES_MAX, SERIES_SHOWN_MAX,
+    SERIES_STEPS_MAX, SERIES_VERSIONS_MAX, Step, TenantSeries, TenantStep,
+};
 pub use serving::{Held, SetFunction, StoredServingSet, StoredStatement};
 pub use sessions::{SIGN_IN_ANSWERS_MAX, TOKEN_SESSIONS_MAX};
 pub use site_materials::{HoldingCache, ToolchainStanding};

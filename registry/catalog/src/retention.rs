@@ -176,7 +176,7 @@ impl Catalog {
         for rule in RULES {
             rows += self.forget_by(rule, (rule.days)(kept)).await?;
         }
-        Ok(rows)
+        Ok(rows + self.forget_series().await?)
     }
 
     async fn forget_by(&self, rule: &Rule, days: u32) -> Result<u64, CatalogError> {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
-use mfaas_delivery::{Kill, UsageReport, UsageRow};
+use mfaas_delivery::{Kill, RUN_BUCKETS, UsageReport, UsageRow};
 use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -16,6 +16,7 @@ use strum::IntoStaticStr;
 
 use crate::decode::{Decoded, bad, int8, parsed, small, unsigned};
 use crate::functions::int4;
+use crate::series::{self, Called};
 use crate::{Catalog, CatalogError};
 
 /// Rows of one answer about usage.
@@ -112,6 +113,8 @@ struct Totals {
     run_ns: u64,
     queue_ns: u64,
     kills: [u64; Kill::ALL.len()],
+    /// By run time; `None` where a node of the release before told nothing of it.
+    runs: Option<[u64; RUN_BUCKETS]>,
 }
 
 /// A row beside what was told before.
@@ -185,6 +188,7 @@ impl Catalog {
         remember(&mut tx, node, report, &charges).await?;
         add_to_hours(&mut tx, &charges).await?;
         add_to_kills(&mut tx, &charges).await?;
+        series::add(&mut tx, charges.iter().map(called).collect()).await?;
         tx.commit().await?;
         Ok(Charged::Now)
     }
@@ -228,6 +232,7 @@ impl Totals {
             run_ns: row.run_ns,
             queue_ns: row.queue_ns,
             kills: Kill::ALL.map(|kill| row.kills.get(&kill).copied().unwrap_or(0)),
+            runs: runs_of(&row.runs),
         }
     }
 
@@ -235,19 +240,43 @@ impl Totals {
     fn zip(self, other: Self, with: fn(u64, u64) -> u64) -> Self {
         let mut kills = self.kills;
         kills.iter_mut().zip(other.kills).for_each(|(kill, other)| *kill = with(*kill, other));
+        let runs = self.runs.zip(other.runs).map(|(mut runs, other)| {
+            runs.iter_mut().zip(other).for_each(|(runs, other)| *runs = with(*runs, other));
+            runs
+        });
         Self {
             calls: with(self.calls, other.calls),
             cpu_ns: with(self.cpu_ns, other.cpu_ns),
             run_ns: with(self.run_ns, other.run_ns),
             queue_ns: with(self.queue_ns, other.queue_ns),
             kills,
+            runs,
         }
     }
 }
 
 fn charge<'a>(row: &'a UsageRow, before: &Totals) -> Charge<'a> {
     let told = Totals::of(row);
-    Charge { row, total: told.zip(*before, u64::max), delta: told.zip(*before, u64::saturating_sub) }
+    let (mut total, delta) = (told.zip(*before, u64::max), told.zip(*before, u64::saturating_sub));
+    // What is told for the first time is what the next is compared with.
+    total.runs = total.runs.or(told.runs);
+    Charge { row, total, delta }
+}
+
+/// Counts by run time, all of them; `None` for none.
+fn runs_of(told: &[u64]) -> Option<[u64; RUN_BUCKETS]> {
+    let mut runs = [0; RUN_BUCKETS];
+    runs.iter_mut().zip(told).for_each(|(runs, told)| *runs = *told);
+    (!told.is_empty()).then_some(runs)
+}
+
+/// What a charge adds to charts.
+fn called<'a>(charge: &Charge<'a>) -> Called<'a> {
+    let (tenant, function, version) = charge.row.name();
+    let Totals { calls, cpu_ns, runs, .. } = charge.delta;
+    // A node that tells more run times than calls is believed neither.
+    let runs = runs.filter(|runs| runs.iter().fold(0, |sum: u64, runs| sum.saturating_add(*runs)) <= calls);
+    Called { tenant, function, version, calls, cpu_ns, memory_bytes_max: charge.row.memory_bytes_max, runs }
 }
 
 /// Whether one machine can have done all of it since it was heard last.
@@ -345,7 +374,7 @@ async fn told_before<'a>(
     let rows = sqlx::query(
         "SELECT n.place, coalesce(t.calls, 0) AS calls, coalesce(t.cpu_ns, 0) AS cpu_ns,
                 coalesce(t.run_ns, 0) AS run_ns, coalesce(t.queue_ns, 0) AS queue_ns,
-                coalesce(t.kills, '{}') AS kills
+                coalesce(t.kills, '{}') AS kills, coalesce(t.runs, ARRAY[0]) AS runs
          FROM unnest($3::bigint[], $4::text[], $5::text[], $6::integer[]) AS n (place, tenant, function, version)
          JOIN versions v ON (v.tenant, v.function, v.version) = (n.tenant, n.function, n.version)
          LEFT JOIN usage_totals t ON t.node = $1 AND t.boot = $2
@@ -370,6 +399,9 @@ async fn told_before<'a>(
 }
 
 fn totals(row: &PgRow) -> Decoded<Totals> {
+    let stored: Vec<i64> = row.try_get("runs")?;
+    let runs = stored.into_iter().map(|runs| u64::try_from(runs).map_err(|e| bad("runs", e)));
+    let runs = runs_of(&runs.collect::<Result<Vec<_>, _>>()?);
     let stored: Vec<i64> = row.try_get("kills")?;
     let mut kills = [0; Kill::ALL.len()];
     for (kill, stored) in kills.iter_mut().zip(stored) {
@@ -381,6 +413,7 @@ fn totals(row: &PgRow) -> Decoded<Totals> {
         run_ns: unsigned(row, "run_ns")?,
         queue_ns: unsigned(row, "queue_ns")?,
         kills,
+        runs,
     })
 }
 
@@ -404,14 +437,18 @@ async fn remember(
     let (tenants, functions, versions) = names(charges);
     // PostgreSQL's arrays have no rows of their own: each row's kills travel as the text of an array.
     let kills = charges.iter().map(|charge| array(&charge.total.kills)).collect::<Vec<_>>();
+    let runs = charges.iter().map(|charge| array(charge.total.runs.as_ref().map_or(&[][..], |runs| runs)));
     sqlx::query(
-        "INSERT INTO usage_totals (node, boot, tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills)
-         SELECT $1, $2, n.tenant, n.function, n.version, n.calls, n.cpu_ns, n.run_ns, n.queue_ns, n.kills::bigint[]
+        "INSERT INTO usage_totals
+             (node, boot, tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills, runs)
+         SELECT $1, $2, n.tenant, n.function, n.version, n.calls, n.cpu_ns, n.run_ns, n.queue_ns, n.kills::bigint[],
+                n.runs::bigint[]
          FROM unnest($3::text[], $4::text[], $5::integer[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
-                     $10::text[]) AS n (tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills)
+                     $10::text[], $11::text[])
+             AS n (tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills, runs)
          ON CONFLICT ON CONSTRAINT usage_totals_pkey DO UPDATE
          SET calls = excluded.calls, cpu_ns = excluded.cpu_ns, run_ns = excluded.run_ns,
-             queue_ns = excluded.queue_ns, kills = excluded.kills",
+             queue_ns = excluded.queue_ns, kills = excluded.kills, runs = excluded.runs",
     )
     .bind(node.as_str())
     .bind(report.boot)
@@ -423,6 +460,7 @@ async fn remember(
     .bind(numbers(charges, |charge| charge.total.run_ns))
     .bind(numbers(charges, |charge| charge.total.queue_ns))
     .bind(kills)
+    .bind(runs.collect::<Vec<_>>())
     .execute(connection)
     .await?;
     Ok(())

@@ -5,6 +5,7 @@
 //! signed. Must never hold a decision, a socket or a default that means "unlimited".
 
 mod directives;
+mod load;
 mod message;
 mod node;
 mod progress;
@@ -12,13 +13,14 @@ pub mod render;
 mod usage;
 
 pub use directives::{Availability, Ban, BanAnswer, BanNotice, Condition, DIRECTIVES_BANS_MAX, Directives};
+pub use load::{LOAD_CORES_MAX, LOAD_INTERVAL_MS_MAX, LoadReport};
 pub use message::{MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, SERVER_PROTOCOL};
 pub use node::{
     JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,
     NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX, RefusedVersion, RenewalRequest, Report, SetState,
 };
 pub use progress::{DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage};
-pub use usage::{Kill, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow};
+pub use usage::{Kill, RUN_BUCKETS, RUN_EDGES_NS, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow};
 
 #[cfg(test)]
 mod tests;

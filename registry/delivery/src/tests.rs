@@ -7,8 +7,9 @@ use mfaas_rules::{Finding, Layer, codes};
 
 use crate::{
     Availability, BanNotice, Condition, DeploymentState, Diagnostic, Directives, Event, EventKind,
-    JoinRequest, Kill, LOG_LINES_MAX, Level, LogBatch, LogLevel, MessageError, NODE_PROTOCOL,
-    REPORT_REFUSED_MAX, Report, SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
+    JoinRequest, Kill, LOAD_CORES_MAX, LOAD_INTERVAL_MS_MAX, LOG_LINES_MAX, Level, LoadReport, LogBatch,
+    LogLevel, MessageError, NODE_PROTOCOL, REPORT_REFUSED_MAX, RUN_BUCKETS, RUN_EDGES_NS, Report, SetState,
+    Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
 };
 
 fn report() -> Report {
@@ -153,6 +154,10 @@ fn usage_that_cannot_be_is_refused() {
     let large = MessageError::TooLarge { what: "a number of a row" };
     assert_eq!(refused(|row| row.queue_ns = USAGE_NUMBER_MAX + 1), large);
     assert_eq!(refused(|row| row.kills.extend([(Kill::Denied, u64::MAX)])), large);
+    assert_eq!(refused(|row| row.runs = vec![2, 2]), contradiction, "more run times than calls");
+    assert_eq!(refused(|row| row.runs = vec![USAGE_NUMBER_MAX + 1]), large);
+    let buckets = MessageError::TooLarge { what: "buckets of a row" };
+    assert_eq!(refused(|row| row.runs = vec![0; RUN_BUCKETS + 1]), buckets);
     let twice = usage(vec![row(1), row(1)]).check();
     assert_eq!(twice, Err(MessageError::Contradiction { what: "rows" }));
     let many = (1..).take(USAGE_ROWS_MAX + 1).map(row).collect();
@@ -162,6 +167,44 @@ fn usage_that_cannot_be_is_refused() {
         serde_json::from_value::<UsageRow>(json)
     });
     assert!(negative.unwrap().is_err());
+}
+
+/// A server of the release before knows no field that it was not told of.
+#[test]
+fn a_row_without_run_times_is_that_of_the_release_before() {
+    assert!(serde_json::to_value(row(1)).unwrap().get("runs").is_none());
+    let told = UsageRow { runs: vec![1, 2], ..row(1) };
+    let json = serde_json::to_value(&told).unwrap();
+    assert_eq!(json["runs"], serde_json::json!([1, 2]));
+    assert_eq!(serde_json::from_value::<UsageRow>(json).unwrap(), told);
+    assert!(RUN_EDGES_NS.is_sorted() && RUN_BUCKETS == RUN_EDGES_NS.len() + 1);
+}
+
+#[test]
+fn load_that_cannot_be_is_refused_and_a_later_node_may_say_more() {
+    let json = serde_json::json!({
+        "protocol": NODE_PROTOCOL, "interval_ms": 10_000, "cpu_ns": 2_000_000_000_u64, "cores": 2, "running": 1,
+        "waiting": 0, "processes": 3, "pools": 1, "pools_busy": 1, "resident": 10, "resident_bytes": 40_960,
+        "said_by_a_later_node": true,
+    });
+    let load: LoadReport = serde_json::from_value(json).unwrap();
+    assert_eq!(load.check(), Ok(()));
+    let refused = |load: LoadReport| load.check().unwrap_err();
+    let large = |what| MessageError::TooLarge { what };
+    assert_eq!(
+        refused(LoadReport { protocol: NODE_PROTOCOL + 1, ..load }),
+        MessageError::Protocol { found: NODE_PROTOCOL + 1 }
+    );
+    assert_eq!(refused(LoadReport { interval_ms: 0, ..load }), large("interval_ms"));
+    assert_eq!(refused(LoadReport { interval_ms: LOAD_INTERVAL_MS_MAX + 1, ..load }), large("interval_ms"));
+    assert_eq!(refused(LoadReport { cores: LOAD_CORES_MAX + 1, ..load }), large("cores"));
+    assert_eq!(refused(LoadReport { cores: 0, ..load }), large("cores"));
+    assert_eq!(refused(LoadReport { waiting: u64::MAX, ..load }), large("a count"));
+    assert_eq!(refused(LoadReport { resident_bytes: u64::MAX, ..load }), large("resident_bytes"));
+    assert_eq!(
+        refused(LoadReport { cpu_ns: u64::MAX, ..load }),
+        MessageError::Contradiction { what: "cpu_ns" }
+    );
 }
 
 #[test]

@@ -16,6 +16,32 @@ pub const USAGE_ROWS_MAX: usize = 5_000;
 /// The largest number in a row: 146 years of one core in nanoseconds. A larger one is no count of anything that a
 /// node does.
 pub const USAGE_NUMBER_MAX: u64 = 1 << 62;
+/// Upper edges of the buckets of run times, in nanoseconds: 1 µs to 10 s. Those of `/metrics`, and those that charts are
+/// drawn with. A bucket holds what is above the edge before and at most at its own; one more holds what is above all.
+pub const RUN_EDGES_NS: [u64; 20] = [
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    500_000_000,
+    1_000_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
+/// Buckets of run times.
+pub const RUN_BUCKETS: usize = RUN_EDGES_NS.len() + 1;
 
 /// Totals of the versions that changed since the last report that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +81,10 @@ pub struct UsageRow {
     pub memory_bytes_max: u64,
     /// Calls that did not end well, by reason; together at most `calls`.
     pub kills: BTreeMap<Kill, u64>,
+    /// Calls by run time, one number a bucket of [`RUN_EDGES_NS`]; zeros at the end may be left out. Empty from a node of the
+    /// release before, and to a server that has not taken a [`crate::LoadReport`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<u64>,
 }
 
 /// Why a call did not end well.
@@ -131,13 +161,15 @@ impl UsageRow {
     }
 
     fn check(&self) -> Result<(), MessageError> {
-        let Self { calls, cpu_ns, run_ns, queue_ns, run_ns_max, memory_bytes_max, kills, .. } = self;
+        let Self { calls, cpu_ns, run_ns, queue_ns, run_ns_max, memory_bytes_max, kills, runs, .. } = self;
+        bound("buckets of a row", runs.len(), RUN_BUCKETS)?;
         let numbers = [calls, cpu_ns, run_ns, queue_ns, run_ns_max, memory_bytes_max];
-        if numbers.into_iter().chain(kills.values()).any(|number| *number > USAGE_NUMBER_MAX) {
+        if numbers.into_iter().chain(kills.values()).chain(runs).any(|number| *number > USAGE_NUMBER_MAX) {
             return Err(MessageError::TooLarge { what: "a number of a row" });
         }
-        let killed = kills.values().fold(0, |sum: u64, kills| sum.saturating_add(*kills));
-        if killed > *calls || cpu_ns > run_ns {
+        let sum =
+            |numbers: &mut dyn Iterator<Item = &u64>| numbers.fold(0, |sum: u64, n| sum.saturating_add(*n));
+        if sum(&mut kills.values()) > *calls || sum(&mut runs.iter()) > *calls || cpu_ns > run_ns {
             return Err(MessageError::Contradiction { what: "the numbers of a row" });
         }
         Ok(())

@@ -23,6 +23,8 @@ const SPANS: [(&str, &str); 3] = [("24h", "Last day"), ("7d", "Last week"), ("30
 struct UsagePage {
     frame: Frame,
     spans: Vec<Span>,
+    /// What charts of a function show: not more than they go back.
+    here: &'static str,
     everybody: bool,
     rows: Vec<Row>,
     truncated: bool,
@@ -69,6 +71,7 @@ pub(super) async fn show(
     let page = UsagePage {
         frame: frame.at("usage"),
         spans: SPANS.map(|(word, title)| Span { word, title, here: word == since }).into(),
+        here: if since == SPANS[0].0 { "24h" } else { "30d" },
         everybody: sight.token.holds(Scope::Operate),
         truncated: view.truncated || view.rows.len() > shown,
         rows: view.rows.iter().take(shown).map(row).collect(),

@@ -12,8 +12,8 @@ use http::header::CONTENT_TYPE;
 use mfaas_attest::SHARDS_AT_ONCE_MAX;
 use mfaas_catalog::{BanOutcome, CatalogError, Charged, Held, JoinedNode};
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, RenewalRequest, Report,
-    SERVER_PROTOCOL, UsageReport,
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, MessageError, RenewalRequest,
+    Report, SERVER_PROTOCOL, UsageReport,
 };
 use mfaas_ident::{Digest, Epoch, NodeName};
 use mfaas_push::PushError;
@@ -256,6 +256,17 @@ pub(super) async fn usage(
             Err(Refusal::invalid("The report tells more than the node can have done since the last one."))
         }
     }
+}
+
+/// How busy the node is. A node tells run times by bucket to servers that answer here: those of the release before do not.
+pub(super) async fn load(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Json(load): Json<LoadReport>,
+) -> Result<StatusCode, Refusal> {
+    load.check()?;
+    app.catalog.record_load(&node.name, &load).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Log lines of functions.

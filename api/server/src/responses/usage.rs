@@ -51,7 +51,7 @@ pub(crate) async fn usage_view(
 }
 
 /// A moment by its name or by how long ago it was, within the time that hours are kept.
-fn moment(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Refusal> {
+pub(super) fn moment(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Refusal> {
     let wrong = || {
         Refusal::invalid(format!(
             "A moment is RFC 3339 or how long ago (`90m`, `24h`, `7d`), at most {USAGE_DAYS_SHOWN_MAX} days."

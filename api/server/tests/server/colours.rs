@@ -87,3 +87,17 @@ fn states_can_be_read_on_pages_and_panels() {
         }
     }
 }
+
+/// Success criterion 1.4.11: what is drawn, on the panel of a chart.
+#[test]
+fn every_colour_of_a_chart_is_seen_on_its_panel() {
+    let colours = colours();
+    let series: Vec<_> = colours.iter().filter(|(name, _)| name.starts_with("series-")).collect();
+    assert_eq!(series.len(), 6);
+    for (name, pair) in series {
+        for (colour, panel) in pair.iter().zip(colours["panel"]) {
+            let found = contrast(*colour, panel);
+            assert!(found >= 3.0, "{name} has {found:.2} to 1");
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod allowlist;
 mod browser;
 mod callers;
 mod calls;
+mod charts;
 mod colours;
 mod console;
 mod deltas;

@@ -137,6 +137,7 @@ async fn everything_but_join_needs_the_current_certificate_of_a_node() {
         ("GET", "/node/v1/orders".to_owned()),
         ("POST", "/node/v1/bans".to_owned()),
         ("POST", "/node/v1/usage".to_owned()),
+        ("POST", "/node/v1/load".to_owned()),
         ("POST", "/node/v1/certificate".to_owned()),
     ];
     let node = joined(&server, "node-1").await;

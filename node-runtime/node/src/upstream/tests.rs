@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use mfaas_delivery::{LoadReport, NODE_PROTOCOL};
 use reqwest::{Response, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -92,4 +93,28 @@ async fn a_server_that_is_away_is_left_for_the_next_and_one_that_answers_is_kept
     let alone = upstream_of(&[&away, &away]);
     let lost = alone.get_if_any("/x", Duration::from_secs(5), 10).await.unwrap_err();
     assert!(matches!(lost, UpstreamError::Unreachable(_)), "each is tried once: {lost}");
+}
+
+/// A server of the release before has no such route; any other refusal says nothing about what it knows.
+#[tokio::test]
+async fn a_server_that_does_not_know_of_load_is_told_by_its_answer() {
+    let load = LoadReport {
+        protocol: NODE_PROTOCOL,
+        interval_ms: 10_000,
+        cpu_ns: 0,
+        cores: 1,
+        running: 0,
+        waiting: 0,
+        processes: 0,
+        pools: 0,
+        pools_busy: 0,
+        resident: 0,
+        resident_bytes: 0,
+    };
+    for (status, expected) in
+        [("204 No Content", Some(true)), ("404 Not Found", Some(false)), ("400 Bad Request", None)]
+    {
+        let (url, _) = answering(status).await;
+        assert_eq!(upstream_of(&[&url]).load(&load).await.ok(), expected, "{status}");
+    }
 }

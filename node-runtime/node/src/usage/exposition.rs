@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::histogram::{BUCKETS, Histogram, Shown, by_reason};
+use super::histogram::{EDGE_LABELS, Histogram, Shown, by_reason};
 
 /// Everything that is shown. Writing to a String cannot fail, here and below.
 pub(super) fn render(shown: &[Shown], unnamed_calls: u64) -> String {
@@ -62,7 +62,7 @@ fn histogram(
     for (labels, row) in called {
         let histogram = of(row);
         let mut below = 0;
-        for ((_, edge), count) in BUCKETS.iter().zip(histogram.counts) {
+        for (edge, count) in EDGE_LABELS.iter().zip(histogram.counts) {
             below += count;
             let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{edge}\"}} {below}");
         }

@@ -1,30 +1,12 @@
 //! Counts of one function as `/metrics` shows them.
 
-use mfaas_delivery::Kill;
+use mfaas_delivery::{Kill, RUN_BUCKETS, RUN_EDGES_NS};
 use mfaas_ident::{FunctionName, TenantName};
 
-/// Upper bounds of the histograms' buckets in nanoseconds, with the label of each in seconds: 1 µs to 10 s.
-pub(super) const BUCKETS: [(u64, &str); 20] = [
-    (1_000, "0.000001"),
-    (2_000, "0.000002"),
-    (5_000, "0.000005"),
-    (10_000, "0.00001"),
-    (20_000, "0.00002"),
-    (50_000, "0.00005"),
-    (100_000, "0.0001"),
-    (200_000, "0.0002"),
-    (500_000, "0.0005"),
-    (1_000_000, "0.001"),
-    (2_000_000, "0.002"),
-    (5_000_000, "0.005"),
-    (10_000_000, "0.01"),
-    (20_000_000, "0.02"),
-    (50_000_000, "0.05"),
-    (100_000_000, "0.1"),
-    (500_000_000, "0.5"),
-    (1_000_000_000, "1"),
-    (5_000_000_000, "5"),
-    (10_000_000_000, "10"),
+/// The labels of [`RUN_EDGES_NS`] in seconds.
+pub(super) const EDGE_LABELS: [&str; RUN_EDGES_NS.len()] = [
+    "0.000001", "0.000002", "0.000005", "0.00001", "0.00002", "0.00005", "0.0001", "0.0002", "0.0005",
+    "0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.5", "1", "5", "10",
 ];
 
 /// One function as `/metrics` shows it.
@@ -42,15 +24,20 @@ pub(super) struct Shown {
 /// Counts by bucket; the last one has no upper bound.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Histogram {
-    pub(super) counts: [u64; BUCKETS.len() + 1],
+    pub(super) counts: [u64; RUN_BUCKETS],
     pub(super) sum_ns: u64,
 }
 
 impl Histogram {
     pub(super) fn add(&mut self, ns: u64) {
-        self.counts[BUCKETS.partition_point(|(edge_ns, _)| *edge_ns < ns)] += 1;
+        self.counts[bucket(ns)] += 1;
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
+}
+
+/// Where a time is counted.
+pub(super) fn bucket(ns: u64) -> usize {
+    RUN_EDGES_NS.partition_point(|edge_ns| *edge_ns < ns)
 }
 
 /// Reasons that were seen.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_abi::Status;
-use mfaas_delivery::{Kill, USAGE_ROWS_MAX};
+use mfaas_delivery::{Kill, RUN_EDGES_NS, USAGE_ROWS_MAX};
 use mfaas_dispatch::{FunctionId, Outcome};
 use mfaas_ring::Completion;
 use uuid::Uuid;
 
-use super::histogram::BUCKETS;
+use super::histogram::EDGE_LABELS;
 use super::{FUNCTIONS_SHOWN_MAX, Usage, cost};
 use crate::agent::testing::key;
 use crate::serving::{Answered, Served};
@@ -62,6 +62,22 @@ fn every_end_of_a_call_is_counted_by_its_reason() {
     // Ten that the worker reported, and two that went with it: their budget is 1 ms.
     assert_eq!((row.cpu_ns, row.run_ns), (12_000_000, 10 * 1_500_000 + 2 * 2_000_000));
     assert_eq!((row.queue_ns, row.run_ns_max, row.memory_bytes_max), (12 * 20_000, 2_000_000, 4_096));
+}
+
+/// Only a server that has taken a report of load is told run times: the one of the release before knows no such field.
+#[test]
+fn run_times_are_told_by_bucket_to_a_server_that_knows_them() {
+    let hello = served("hello", 1, 0);
+    let usage = Usage::default();
+    usage.record(&finished(&hello));
+    usage.record(&answered(&hello, Outcome::Overdue, None));
+    assert!(usage.report(BOOT).unwrap().rows[0].runs.is_empty());
+    usage.takes_runs.store(true, std::sync::atomic::Ordering::Relaxed);
+    let report = usage.report(BOOT).unwrap();
+    assert_eq!(report.check(), Ok(()));
+    // 1.5 ms and 2 ms are above 1 ms and at most 2 ms.
+    assert_eq!(report.rows[0].runs, [vec![0; 10], vec![2]].concat());
+    assert_eq!(usage.cpu_ns(), 1_000_000 + 1_000_000);
 }
 
 #[test]
@@ -136,8 +152,8 @@ fn many_versions_take_several_reports_and_none_is_forgotten() {
 
 #[test]
 fn buckets_begin_at_a_microsecond_and_grow() {
-    assert!(BUCKETS.is_sorted_by_key(|(edge_ns, _)| *edge_ns) && BUCKETS[0].0 == 1_000);
-    for (edge_ns, label) in BUCKETS {
+    assert!(RUN_EDGES_NS.is_sorted() && RUN_EDGES_NS[0] == 1_000);
+    for (edge_ns, label) in RUN_EDGES_NS.into_iter().zip(EDGE_LABELS) {
         assert_eq!(edge_ns as f64 / 1e9, label.parse::<f64>().unwrap(), "{label}");
     }
 }

@@ -1,6 +1,7 @@
 //! Usage, bans that last, cordon and drain, with the real programs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mfaas_delivery::{Availability, Ban, Condition, Directives, Kill, SERVER_PROTOCOL};
 use mfaas_ident::Epoch;
@@ -39,6 +40,28 @@ async fn every_call_is_reported_the_last_ones_when_the_node_stops() {
     assert_eq!(row.kills.get(&Kill::OverBudget), Some(&1));
     // The loop had 50 ms of the core.
     assert!(row.cpu_ns > 40_000_000 && row.run_ns_max > 40_000_000, "{row:?}");
+    assert!(row.runs.is_empty(), "a server of the release before knows no run times: {row:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn load_is_reported_and_run_times_to_a_server_that_takes_it() {
+    let (server, _signer, _home, node) = serving().await;
+    server.records().takes_load = true;
+    assert_eq!(node.call("hello", "spin").await.status, 504);
+    // Every ten seconds.
+    let reported = async {
+        while server.records().load.is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), reported).await.unwrap();
+    let told: u64 = server.records().load.iter().map(|load| load.cpu_ns).sum();
+    assert!(told > 40_000_000, "the loop had 50 ms of the core: {:?}", server.records().load);
+    node.signal(Signal::TERM);
+    assert!(node.ended().await.success());
+    let row = server.records().usage.last().unwrap().rows[0].clone();
+    assert_eq!(row.runs.iter().sum::<u64>(), row.calls, "{row:?}");
+    assert!(row.runs.len() > 14, "50 ms are above 20 ms: {row:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,8 +12,8 @@ use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mfaas_delivery::{
-    BanAnswer, BanNotice, Directives, JoinRequest, JoinResponse, LogBatch, LogLine, RenewalRequest, Report,
-    SERVER_PROTOCOL, UsageReport,
+    BanAnswer, BanNotice, Directives, JoinRequest, JoinResponse, LoadReport, LogBatch, LogLine,
+    RenewalRequest, Report, SERVER_PROTOCOL, UsageReport,
 };
 use mfaas_ident::Digest;
 use rcgen::{
@@ -42,6 +42,9 @@ pub struct Records {
     pub directives: Option<Directives>,
     pub bans: Vec<BanNotice>,
     pub usage: Vec<UsageReport>,
+    /// Whether it takes reports of load; one of the release before does not know them.
+    pub takes_load: bool,
+    pub load: Vec<LoadReport>,
     /// Whether those who join get a certificate of which two thirds of its life are gone.
     pub gives_old_certificates: bool,
     pub renewals: usize,
@@ -162,6 +165,7 @@ fn routes(shared: Shared) -> Router {
         .route("/node/v1/orders", get(directives))
         .route("/node/v1/bans", post(ban))
         .route("/node/v1/usage", post(usage))
+        .route("/node/v1/load", post(load))
         .route("/node/v1/certificate", post(renew))
         .route_layer(known)
         .route("/node/v1/join", post(join))
@@ -273,6 +277,16 @@ async fn ban(State(shared): State<Shared>, Json(notice): Json<BanNotice>) -> Jso
 async fn usage(State(shared): State<Shared>, Json(report): Json<UsageReport>) {
     report.check().unwrap();
     shared.records.lock().unwrap().usage.push(report);
+}
+
+async fn load(State(shared): State<Shared>, Json(report): Json<LoadReport>) -> StatusCode {
+    report.check().unwrap();
+    let mut records = shared.records.lock().unwrap();
+    if !records.takes_load {
+        return StatusCode::NOT_FOUND;
+    }
+    records.load.push(report);
+    StatusCode::NO_CONTENT
 }
 
 async fn logs(State(shared): State<Shared>, Json(batch): Json<LogBatch>) {

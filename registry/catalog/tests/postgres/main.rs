@@ -25,6 +25,7 @@ mod reviews;
 mod roles;
 mod scale;
 mod schema;
+mod series;
 mod sessions;
 mod tokens;
 mod upgrade;

@@ -44,6 +44,7 @@ fn row(version: VersionNumber, calls: u64) -> UsageRow {
         run_ns_max: 10_000,
         memory_bytes_max: 4_096,
         kills: BTreeMap::new(),
+        runs: Vec::new(),
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) async fn logs(site: &mut Site, strings: &[Hostile], cookies: &Cookies
             crate::support::admitted_version(&site.server.db, "a", &function, id, &"a".repeat(64));
             let compared = format!("/functions/{function}/comparison?from=1&to=1");
             site.ledger.page(&compared, &cookies.admin, 200, &[]);
+            site.ledger.page(&format!("/functions/{function}/charts"), &cookies.admin, 200, &[]);
         }
     }
 }
@@ -129,7 +130,9 @@ pub(super) fn complaints(site: &mut Site, strings: &[Hostile], cookies: &Cookies
     site.ledger.page("/", &cookies.admin, 200, &texts);
     site.ledger.page("/nodes", &cookies.admin, 200, &texts);
     // Names and numbers alone.
-    site.ledger.page("/usage", &cookies.admin, 200, &[]);
+    for path in ["/usage", "/charts", "/charts/builds", "/charts/nodes"] {
+        site.ledger.page(path, &cookies.admin, 200, &[]);
+    }
 }
 
 /// The audit log, page by page.

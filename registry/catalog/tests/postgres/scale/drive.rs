@@ -5,10 +5,10 @@ use std::time::Duration;
 use chrono::{SubsecRound as _, TimeDelta, Utc};
 use mfaas_attest::{AuditHead, KeyId};
 use mfaas_blobs::Blobs;
-use mfaas_catalog::{CatalogError, Held, IssuedCall, NewRequest, Period, Retention, UsageQuery};
+use mfaas_catalog::{CatalogError, Held, IssuedCall, NewRequest, Period, Range, Retention, UsageQuery};
 use mfaas_delivery::{
-    Availability, Ban, BanNotice, DeploymentState, Event, LogBatch, LogLevel, LogLine, NODE_PROTOCOL, Stage,
-    UsageReport,
+    Availability, Ban, BanNotice, DeploymentState, Event, LoadReport, LogBatch, LogLevel, LogLine,
+    NODE_PROTOCOL, Stage, UsageReport, UsageRow,
 };
 use mfaas_ident::{
     CallScope, CrateName, Digest, Epoch, FunctionName, NodeName, TenantName, ToolchainId, VersionNumber,
@@ -43,6 +43,7 @@ pub(super) async fn everything(world: &World, turn: &str) {
     people(world, turn).await;
     call_tokens(world, turn).await;
     machines(world, turn).await;
+    series(world).await;
     reviews(world, turn).await;
     acquires(world).await;
     upkeep(world).await;
@@ -180,6 +181,24 @@ async fn call_tokens(world: &World, turn: &str) {
     world.server.revoke_caller(&actor(), &tenant(), &shop).await.unwrap();
 }
 
+/// What charts show of the last hour, day and month.
+async fn series(world: &World) {
+    let (tenant, name, now) = (TenantName::parse("t0").unwrap(), function("f1"), Utc::now());
+    for ago in [TimeDelta::hours(1), TimeDelta::days(1), TimeDelta::days(30)] {
+        let range = Range::of(now - ago, now, now).unwrap();
+        for version in [None, VersionNumber::new(100).ok()] {
+            assert!(
+                !world.server.call_series(&tenant, &name, version, &range).await.unwrap().steps.is_empty()
+            );
+        }
+        assert!(!world.server.tenant_series(Some(&tenant), &range).await.unwrap().steps.is_empty());
+        assert_eq!(world.server.tenant_series(None, &range).await.unwrap().tenants.len(), 5);
+        assert!(world.server.node_series(&range).await.unwrap().0.len() >= 200);
+        assert!(!world.server.build_series(&range).await.unwrap().is_empty());
+        assert!(world.server.steps_heard(&range).await.unwrap().len() > 50);
+    }
+}
+
 async fn machines(world: &World, turn: &str) {
     let node = crate::usage::joined(world, &format!("node-{turn}")).await;
     ran(world.server.nodes().await);
@@ -192,11 +211,39 @@ async fn machines(world: &World, turn: &str) {
     world.server.set_availability(&actor(), &node, Availability::Cordoned).await.unwrap();
     let (boot, version) = (Uuid::new_v4(), VersionNumber::new(100).unwrap());
     let (tenant, name) = (TenantName::parse("t0").unwrap(), function("f1"));
-    let rows = Vec::new();
+    // A row, so that what is done with rows is seen.
+    let row = UsageRow {
+        tenant: tenant.clone(),
+        function: name.clone(),
+        version,
+        calls: 1,
+        cpu_ns: 1,
+        run_ns: 1,
+        queue_ns: 1,
+        run_ns_max: 1,
+        memory_bytes_max: 1,
+        kills: std::collections::BTreeMap::new(),
+        runs: vec![1],
+    };
+    let rows = vec![row];
     ran(world
         .server
         .record_usage(&node, &UsageReport { protocol: NODE_PROTOCOL, boot, sequence: 1, rows })
         .await);
+    let load = LoadReport {
+        protocol: NODE_PROTOCOL,
+        interval_ms: 1,
+        cpu_ns: 1,
+        cores: 1,
+        running: 1,
+        waiting: 1,
+        processes: 1,
+        pools: 1,
+        pools_busy: 1,
+        resident: 1,
+        resident_bytes: 1,
+    };
+    world.server.record_load(&node, &load).await.unwrap();
     let line = LogLine {
         at: Utc::now(),
         tenant: tenant.clone(),

@@ -89,6 +89,21 @@ INSERT INTO usage_hours (hour, tenant, function, version, calls, cpu_ns, run_ns,
     FROM f, generate_series(0, 240) n WHERE gone IS NULL AND (i + n) % 100 = 0;
 INSERT INTO usage_kills (hour, tenant, function, version, reason, kills)
     SELECT hour, tenant, function, version, 'fault', 1 FROM usage_hours WHERE random() < 0.2;
+-- As many as charts have points, of what was called in the last hour, day and month.
+INSERT INTO series_calls (step_s, at, tenant, function, version, calls, cpu_ns, memory_bytes_max, runs)
+    SELECT step_s, date_bin(make_interval(secs => step_s), now(), 'epoch') - make_interval(secs => step_s * n), tenant, name, 100,
+           1, 1, 1, '{1}'
+    FROM f, generate_series(0, 149) n, unnest(ARRAY[60, 900, 21600]) step_s WHERE gone IS NULL AND (i + n) % 40 = 0;
+INSERT INTO series_tenants (step_s, at, tenant, calls, cpu_ns, memory_bytes_max, calls_left_out)
+    SELECT step_s, at, tenant, 1, 1, 1, 0 FROM series_calls GROUP BY step_s, at, tenant;
+INSERT INTO series_nodes (step_s, at, node, interval_ms, cpu_ns, cores, running_max, waiting_max, processes_max, pools_max,
+                          pools_busy_max, resident_max, resident_bytes_max)
+    SELECT step_s, date_bin(make_interval(secs => step_s), now(), 'epoch') - make_interval(secs => step_s * n), name,
+           1, 1, 1, 1, 1, 1, 1, 1, 1, 1
+    FROM nodes, generate_series(0, 149) n, unnest(ARRAY[60, 900, 21600]) step_s;
+INSERT INTO series_builds (step_s, at, builds, queue_counts, build_counts)
+    SELECT step_s, date_bin(make_interval(secs => step_s), now(), 'epoch') - make_interval(secs => step_s * n), 1, '{1}', '{1}'
+    FROM generate_series(0, 149) n, unnest(ARRAY[60, 900, 21600]) step_s;
 INSERT INTO function_logs (tenant, function, version, node, boot, line, at, level, text)
     SELECT tenant, name, 100, 'n1', md5(name)::uuid, n, now() - random() * interval '89 days', 'info', 'a line'
     FROM f, generate_series(1, 5) n;

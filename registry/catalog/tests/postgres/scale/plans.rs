@@ -22,6 +22,7 @@ const BOUNDED: &[(&str, &str)] = &[
     ("node_reports", "one row a machine"),
     ("nodes", "one row a machine"),
     ("policy_state", "one row"),
+    ("series_builds", "a row for each of 480 steps"),
     ("serving_sets", "the signer keeps a hundred"),
     ("sessions", "a thousand at most, none older than a day"),
     ("sign_in_answers", "4,096 at most, none older than an hour"),
@@ -74,6 +75,12 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "an operator's sum over all tenants reads what it sums",
     ),
     ("($3::text IS NULL OR tenant = $3)", "usage_kills", "the same"),
+    ("FROM series_tenants WHERE step_s = $1 AND at >= $2 AND at < $3 GROUP BY", "series_tenants", "the same"),
+    (
+        "FROM series_nodes WHERE step_s = $1 AND at >= $2 AND at < $3",
+        "series_nodes",
+        "an answer about all nodes is what each has said",
+    ),
 ];
 
 /// One way into one table.
