@@ -556,3 +556,38 @@ proptest! {
         prop_assert!(malformed);
     }
 }
+
+fn written_by_release_before(file: &str) -> Vec<u8> {
+    let path = format!("{}/../../tests/releases/0.2.0/{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Reads what release 0.2.0 signed (tests/releases), and demands that the same written today is the same bytes: then nodes of
+/// that release read what our signer writes.
+fn same_as_release_before<T: Payload + Clone>(file: &str, trust: &Trust) -> T {
+    let envelope = written_by_release_before(file);
+    let document = verify::<T>(&envelope, trust).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let written: serde_json::Value = serde_json::from_slice(&envelope).unwrap();
+    let today = dsse::Draft::new(document.get().clone()).unwrap().to_bytes().unwrap();
+    let today: serde_json::Value = serde_json::from_slice(&today).unwrap();
+    assert_eq!(
+        (&today["payload"], &today["payloadType"]),
+        (&written["payload"], &written["payloadType"]),
+        "{file}"
+    );
+    document.into_inner()
+}
+
+#[test]
+fn documents_are_those_of_the_release_before() {
+    let pin =
+        TrustedRoot::of_file(&String::from_utf8(written_by_release_before("root.pub")).unwrap()).unwrap();
+    let root = pin.follow(&written_by_release_before("key-list.dsse")).unwrap();
+    let then = DateTime::parse_from_rfc3339("2026-11-25T14:00:00Z").unwrap().to_utc();
+    let trust = root.trust(then);
+    let set: ServingSet = same_as_release_before("serving-set.dsse", &trust);
+    assert_eq!((set.functions.functions, set.is_expired(then)), (1, false));
+    let statement: Statement = same_as_release_before("statement.dsse", &trust);
+    assert_eq!(statement.predicate.artifact, Digest::of(&written_by_release_before("artifact.so")));
+    assert_eq!(statement.predicate.declares().access(), Access::Tenant);
+}

@@ -4,12 +4,14 @@
 
 use mfaas_ident::{Digest, Epoch};
 use mfaas_rules::{Finding, Layer, codes};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::{
-    Availability, BanNotice, Condition, DeploymentState, Diagnostic, Directives, Event, EventKind,
-    JoinRequest, Kill, LOAD_CORES_MAX, LOAD_INTERVAL_MS_MAX, LOG_LINES_MAX, Level, LoadReport, LogBatch,
-    LogLevel, MessageError, NODE_PROTOCOL, REPORT_REFUSED_MAX, RUN_BUCKETS, RUN_EDGES_NS, Report, SetState,
-    Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
+    Availability, BanAnswer, BanNotice, Condition, DeploymentState, Diagnostic, Directives, Event, EventKind,
+    JoinRequest, JoinResponse, Kill, LOAD_CORES_MAX, LOAD_INTERVAL_MS_MAX, LOG_LINES_MAX, Level, LoadReport,
+    LogBatch, LogLevel, MessageError, NODE_PROTOCOL, REPORT_REFUSED_MAX, RUN_BUCKETS, RUN_EDGES_NS, Report,
+    SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
 };
 
 fn report() -> Report {
@@ -315,4 +317,29 @@ fn words_of_the_wire_stay_as_they_are() {
     assert_eq!(Availability::ALL.map(Availability::as_str), ["active", "cordoned", "draining"]);
     let conditions = [Condition::Active, Condition::Cordoned, Condition::Draining, Condition::Drained];
     assert_eq!(conditions.map(Condition::as_str), ["active", "cordoned", "draining", "drained"]);
+}
+
+/// Reads what release 0.2.0 wrote (tests/releases), and demands that the same written today is the same bytes: then programs of
+/// that release read what ours write.
+fn same_as_release_before<T: Serialize + DeserializeOwned>(
+    file: &str,
+    check: impl Fn(&T) -> Result<(), MessageError>,
+) {
+    let path = format!("{}/../../tests/releases/0.2.0/{file}", env!("CARGO_MANIFEST_DIR"));
+    let written = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let read: T = serde_json::from_str(&written).unwrap_or_else(|error| panic!("{file}: {error}"));
+    assert_eq!(check(&read), Ok(()), "{file}");
+    assert_eq!(serde_json::to_string(&read).unwrap(), written, "{file}");
+}
+
+#[test]
+fn messages_are_those_of_the_release_before() {
+    same_as_release_before("join.json", JoinRequest::check);
+    same_as_release_before("report.json", Report::check);
+    same_as_release_before("logs.json", LogBatch::check);
+    same_as_release_before("ban.json", BanNotice::check);
+    same_as_release_before("usage.json", UsageReport::check);
+    same_as_release_before("directives.json", Directives::check);
+    same_as_release_before::<JoinResponse>("join-answer.json", |_| Ok(()));
+    same_as_release_before::<BanAnswer>("ban-answer.json", |_| Ok(()));
 }

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use chrono::TimeDelta;
-use mfaas_attest::{Admission, EPOCHS_AHEAD_MAX, KeyList, PrivateKey, ServingSet, Trust};
+use chrono::{DateTime, TimeDelta};
+use mfaas_attest::{
+    Admission, EPOCHS_AHEAD_MAX, KeyList, PrivateKey, ServingSet, Statement, Trust, TrustedRoot, verify,
+};
 use mfaas_ident::{Budget, Digest, Epoch, FunctionName, TenantName, ToolchainId};
 use mfaas_rules::{Code, codes};
 
@@ -314,4 +316,32 @@ fn functions_that_callers_ask_for_are_loaded_first() {
     let mut queue: VecDeque<_> = ["a", "b", "c", "d"].map(name).into();
     put_first(&mut queue, &["d", "b", "loaded-long-ago"].map(name).into());
     assert_eq!(queue, ["b", "d", "a", "c"].map(name));
+}
+
+/// What release 0.2.0 signed (tests/releases) is believed, and its image runs where a site lets code run that is not verified,
+/// and nowhere else.
+#[test]
+fn an_image_of_the_release_before_is_not_verified_code() {
+    let written = |file: &str| {
+        let path = format!("{}/../../tests/releases/0.2.0/{file}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    let root = TrustedRoot::of_file(&String::from_utf8(written("root.pub")).unwrap()).unwrap();
+    let then = DateTime::parse_from_rfc3339("2026-11-25T14:00:00Z").unwrap().to_utc();
+    let trust = root.follow(&written("key-list.dsse")).unwrap().trust(then);
+    let set = verify::<ServingSet>(&written("serving-set.dsse"), &trust).unwrap().into_inner();
+    let (statement, artifact) = (written("statement.dsse"), written("artifact.so"));
+    let admission = verify::<Statement>(&statement, &trust).unwrap().into_inner().predicate;
+    let key = image::ImageKey {
+        tenant: admission.tenant,
+        function: admission.function,
+        version: admission.version,
+        digest: admission.artifact,
+        statement: Digest::of(&statement),
+        budget: admission.budget_us,
+        memory: admission.memory_bytes,
+    };
+    let judged = |minimum| image::verify(&set, &key, &artifact, &statement, &trust, minimum);
+    assert_eq!(judged(MachineCode::Verified).unwrap_err().code, codes::MF0719);
+    assert_eq!(judged(MachineCode::Unverified).unwrap().code(), MachineCode::Unverified);
 }
