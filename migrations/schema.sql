@@ -620,14 +620,16 @@ CREATE TABLE node_reports (
     epoch bigint NOT NULL,
     at timestamp with time zone NOT NULL DEFAULT now(),
     body jsonb NOT NULL,
+    build text,
     CONSTRAINT node_reports_pkey PRIMARY KEY (node),
+    CONSTRAINT node_reports_build_length CHECK (((length(build) >= 1) AND (length(build) <= 100))),
     CONSTRAINT node_reports_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
 );
 CREATE TRIGGER node_reports_old BEFORE DELETE ON public.node_reports FOR EACH ROW EXECUTE FUNCTION check_old();
 CREATE TRIGGER node_reports_time BEFORE INSERT OR UPDATE ON public.node_reports FOR EACH ROW EXECUTE FUNCTION set_time();
 GRANT DELETE, SELECT ON node_reports TO mfaas_server;
-GRANT INSERT (node, boot, sequence, epoch, body) ON node_reports TO mfaas_server;
-GRANT UPDATE (boot, sequence, epoch, at, body) ON node_reports TO mfaas_server;
+GRANT INSERT (node, boot, sequence, epoch, body, build) ON node_reports TO mfaas_server;
+GRANT UPDATE (boot, sequence, epoch, at, body, build) ON node_reports TO mfaas_server;
 GRANT SELECT (epoch) ON node_reports TO mfaas_signer;
 
 CREATE TABLE nodes (

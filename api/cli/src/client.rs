@@ -83,7 +83,7 @@ impl Client {
             .connect_timeout(CONNECT_LIMIT)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
-            .user_agent(concat!("mfaas/", env!("CARGO_PKG_VERSION")))
+            .user_agent(format!("mfaas/{}", mfaas_ident::BuildVersion::this()))
             .build()
             .map_err(|e| Failure::Local(format!("cannot make an HTTP client: {}", innermost(&e))))?;
         Ok(Self { http, base, token: token.map(Secret), tenant })

@@ -34,7 +34,7 @@ use crate::settings::{Context, Global};
 
 /// Functions from Rust source, native and apart from each other.
 #[derive(Debug, clap::Parser)]
-#[command(name = "mfaas", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "mfaas", version = mfaas_ident::BuildVersion::this().as_str(), max_term_width = 100, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done · 1 failed · 2 usage · 3 refused by policy · 4 sign in · 5 compile error\n\
     6 waiting for review · 7 function failed or over budget · 8 pending at --timeout · 9 verification failed · 130 interrupted"

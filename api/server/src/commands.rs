@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use mfaas_catalog::{Actor, AllowlistSeed, Catalog, CatalogError, NewToken, RolePasswords};
-use mfaas_ident::{PersonName, Role, Scope, TenantName};
+use mfaas_ident::{BuildVersion, PersonName, Role, Scope, TenantName};
 use mfaas_startup::{Shutdown, Variables};
 
 use crate::authority::ServerName;
@@ -17,7 +17,7 @@ use crate::{authority, limits, responses};
 
 /// The control plane of mfaas: REST, console, node protocol.
 #[derive(Debug, Parser)]
-#[command(name = "mfaas-server", version)]
+#[command(name = "mfaas-server", version = BuildVersion::this().as_str())]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_catalog::{Catalog, CatalogError, Channel, CollectError, Wake};
+use mfaas_ident::BuildVersion;
 use mfaas_startup::write_ready_file;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -172,8 +173,8 @@ fn in_the_background(app: &App) -> Vec<JoinHandle<()>> {
 
 /// Shows what the process is and uses.
 async fn watch_process(app: App) {
-    let watch =
-        mfaas_process_metrics::watch(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), app.metrics.clone());
+    let build = BuildVersion::this().as_str();
+    let watch = mfaas_process_metrics::watch(env!("CARGO_PKG_NAME"), build, app.metrics.clone());
     tokio::select! {
         () = watch => {}
         () = app.stop.cancelled() => {}

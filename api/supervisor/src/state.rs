@@ -130,7 +130,7 @@ impl State {
     pub(crate) fn starting() -> Self {
         Self {
             pid: rustix::process::getpid().as_raw_nonzero().get(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: mfaas_ident::BuildVersion::this().to_string(),
             phase: Phase::Starting,
             one_uid: false,
             steps: Vec::new(),

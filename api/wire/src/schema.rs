@@ -53,6 +53,8 @@ schemas! {
     AliasName: text("^[a-z][a-z0-9_-]*$", 40);
     /// A node.
     NodeName: text("^[a-z][a-z0-9_-]*$", 63);
+    /// The build of a program: its version, and behind `+` the commit, where it is known.
+    BuildVersion: text("^[0-9][A-Za-z0-9.+-]*$", 100);
     /// A crate, as the registry spells it.
     CrateName: text("^[A-Za-z][A-Za-z0-9_-]*$", 64);
     /// A person or a machine account.

@@ -150,7 +150,9 @@ fn an_event_needs_only_what_it_has() {
 /// The longest text that a schema lets through is one that the type takes, and the next is not.
 #[test]
 fn schemas_have_the_bounds_of_the_types_that_parse() {
-    use mfaas_ident::{AliasName, CrateName, FunctionName, NodeName, PersonName, TenantName, VersionNumber};
+    use mfaas_ident::{
+        AliasName, BuildVersion, CrateName, FunctionName, NodeName, PersonName, TenantName, VersionNumber,
+    };
     use utoipa::PartialSchema as _;
 
     use crate::schema;
@@ -165,6 +167,7 @@ fn schemas_have_the_bounds_of_the_types_that_parse() {
     fits(&|text| FunctionName::parse(text).is_ok(), schema::FunctionName::schema());
     fits(&|text| AliasName::parse(text).is_ok(), schema::AliasName::schema());
     fits(&|text| NodeName::parse(text).is_ok(), schema::NodeName::schema());
+    fits(&|text| BuildVersion::parse(text).is_ok(), schema::BuildVersion::schema());
     fits(&|text| CrateName::parse(text).is_ok(), schema::CrateName::schema());
     fits(&|text| PersonName::parse(text).is_ok(), schema::PersonName::schema());
     fits(&|text| mfaas_ident::Digest::parse(text).is_ok(), schema::Digest::schema());

@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    Access, AliasName, CrateName, DeploymentId, Digest, FunctionName, IdentitySource, Isolation, NodeName,
-    PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, BuildVersion, CrateName, DeploymentId, Digest, FunctionName, IdentitySource,
+    Isolation, NodeName, PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -279,6 +279,10 @@ pub struct NodeView {
     pub loaded: u32,
     /// How many workers it says are alive.
     pub workers: u32,
+    /// The build of its program, when it last reported; none from releases up to 0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::BuildVersion>)]
+    pub build: Option<BuildVersion>,
     /// What it says holds the calls of its workers, and whether tenants share them, sanitised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<String>,

@@ -13,7 +13,7 @@ const ERROR_BYTES_MAX: usize = 16 << 10;
 
 /// Builds functions from source: the build machine's program.
 #[derive(Debug, clap::Parser)]
-#[command(name = "mfaas-builder", version)]
+#[command(name = "mfaas-builder", version = mfaas_ident::BuildVersion::this().as_str())]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,

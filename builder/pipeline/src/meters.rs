@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mfaas_catalog::Catalog;
+use mfaas_ident::BuildVersion;
 use mfaas_process_metrics::{ListenError, MetricsListener, WORK_SECONDS};
 
 /// Histograms of what takes long.
@@ -30,7 +31,7 @@ impl Shown {
         let listener = MetricsListener::bind(address)?;
         let shown = Self { address: Some(listener.address()), catalog: Arc::default() };
         let catalog = Arc::clone(&shown.catalog);
-        listener.start((program, env!("CARGO_PKG_VERSION")), BUCKETS, move || {
+        listener.start((program, BuildVersion::this().as_str()), BUCKETS, move || {
             if let Some(catalog) = catalog.get() {
                 catalog.show_connections();
             }

@@ -3,6 +3,8 @@
 //! rustc calls it with a linker's arguments. It links what is live into one relocatable object,
 //! rewrites that, and links the image from it. Runs in the build sandbox; nothing trusts it.
 //!
+//! `mfaas-rewriter --version` says which build this is.
+//!
 //! The linker is the `rust-lld` of the sysroot that `MFAAS_LINKER` names.
 
 use std::ffi::{OsStr, OsString};
@@ -33,7 +35,16 @@ fn complain(error: &anyhow::Error) {
     eprintln!("mfaas-rewriter: error: {error:#}");
 }
 
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn say_version() -> ExitCode {
+    println!("mfaas-rewriter {}", mfaas_ident::BuildVersion::this());
+    ExitCode::SUCCESS
+}
+
 fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    if arguments == ["--version"] {
+        return Ok(say_version());
+    }
     let linker = std::env::var_os(LINKER).with_context(|| format!("{LINKER} is not set"))?;
     let output = output_of(&arguments).context("there is no -o")?;
     let (inputs, rest) = split(arguments);

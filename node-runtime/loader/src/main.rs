@@ -3,6 +3,7 @@
 //! ```text
 //! mfaas-loader            started by a node, with one end of a socket as descriptor 3
 //!                         (mfaas_ring::loading)
+//! mfaas-loader --version  say which build this is
 //! ```
 //! It is the only process that can write a slab, and runs nothing of any image. It trusts the node
 //! to have verified statement and signature, and repeats what it can: the memory is sealed, its
@@ -21,7 +22,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match serve::serve() {
+    let done = if std::env::args_os().skip(1).eq(["--version"]) { say_version() } else { serve::serve() };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Without a standard error there is nobody to tell.
@@ -29,4 +31,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn say_version() -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "mfaas-loader {}", mfaas_ident::BuildVersion::this())?;
+    Ok(())
 }

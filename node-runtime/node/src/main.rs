@@ -37,7 +37,7 @@ use cores::Cores;
 
 /// Serves functions on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "mfaas-node", version)]
+#[command(name = "mfaas-node", version = mfaas_ident::BuildVersion::this().as_str())]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -164,12 +164,12 @@ impl Node {
             Follower { standing, dispatcher: Arc::clone(dispatcher), state, upstream: upstream.clone() };
         let counted = Arc::clone(dispatcher);
         let load = Load::of(move || counted.snapshot(), self.cores);
-        let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        let (name, build) = (env!("CARGO_PKG_NAME"), mfaas_ident::BuildVersion::this().as_str());
         let watchers = [
             tokio::spawn(reporter.run()),
             tokio::spawn(meters::watch(Arc::clone(dispatcher), status, protection)),
             tokio::spawn(follower.run()),
-            tokio::spawn(mfaas_process_metrics::watch(name, version, prometheus)),
+            tokio::spawn(mfaas_process_metrics::watch(name, build, prometheus)),
             tokio::spawn(usage::report_periodically(usage, load, upstream.clone(), boot)),
         ];
         let upstream = upstream.clone();

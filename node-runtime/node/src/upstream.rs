@@ -13,7 +13,7 @@ use mfaas_delivery::{
     BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, RenewalRequest, Report,
     UsageReport,
 };
-use mfaas_ident::Digest;
+use mfaas_ident::{BuildVersion, Digest};
 use mfaas_rules::Code;
 use reqwest::{Certificate, Client, Identity, RequestBuilder, Response, StatusCode, redirect};
 
@@ -128,7 +128,7 @@ impl Upstream {
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_WAIT_MAX)
             .tcp_keepalive(Duration::from_secs(15))
-            .user_agent("mfaas-node");
+            .user_agent(format!("mfaas-node/{}", BuildVersion::this()));
         if let Some(identity) = identity {
             builder = builder.identity(identity);
         }

@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Probe(PathBuf),
     /// Call an image a few times.
     Call(Call),
+    /// Say which build this is.
+    Version,
 }
 
 /// A developer's calls.
@@ -49,6 +51,12 @@ impl Command {
                 Some(more) => bail!("unexpected {more:?}"),
             };
         }
+        if first == "--version" {
+            return match arguments.next() {
+                None => Ok(Self::Version),
+                Some(more) => bail!("unexpected {more:?}"),
+            };
+        }
         let file = PathBuf::from(arguments.next().context("a file is missing")?);
         match first.to_str() {
             Some("--probe") => match arguments.next() {
@@ -56,7 +64,9 @@ impl Command {
                 Some(more) => bail!("unexpected {more:?}"),
             },
             Some("--call") => Call::parse(file, arguments).map(Self::Call),
-            _ => bail!("unexpected {first:?}: --protection CONTROLS, --probe FILE, --call FILE, or nothing"),
+            _ => bail!(
+                "unexpected {first:?}: --protection CONTROLS, --probe FILE, --call FILE, --version, or nothing"
+            ),
         }
     }
 }

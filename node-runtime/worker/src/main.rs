@@ -9,6 +9,7 @@
 //! mfaas-worker --call FILE [--budget 10ms] [--memory 4MiB] [--times N] [--raw]
 //!                                 a developer's tool: serve FILE to itself, with the body from
 //!                                 standard input, and print the answers
+//! mfaas-worker --version          say which build this is
 //! ```
 //! Exit codes: 0 served, loaded or answered · 1 failed · 2 usage · 7 a call did not answer ·
 //! 128 + n ended by its own fault with signal n (159: a denied system call).
@@ -42,8 +43,14 @@ fn main() -> ExitCode {
         Command::Protection(request) => probe::protection(request),
         Command::Probe(file) => probe::probe(&file),
         Command::Call(call) => solo::call(&call),
+        Command::Version => say_version(),
     };
     done.unwrap_or_else(|error| fail(&error, FAILED))
+}
+
+fn say_version() -> anyhow::Result<ExitCode> {
+    writeln!(std::io::stdout(), "mfaas-worker {}", mfaas_ident::BuildVersion::this())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// One line for whoever started the program.

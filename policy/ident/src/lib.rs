@@ -4,6 +4,7 @@
 //! checked. Nothing here reads a file, a clock or a socket, and nothing here decides anything.
 
 mod access;
+mod build_version;
 mod digest;
 mod host;
 mod isolation;
@@ -14,6 +15,7 @@ mod rights;
 mod text;
 
 pub use access::{Access, CallScope};
+pub use build_version::BuildVersion;
 pub use digest::{Digest, ToolchainId};
 pub use host::{HostError, requested_host};
 pub use isolation::Isolation;

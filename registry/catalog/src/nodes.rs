@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{Availability, Directives, Report, SERVER_PROTOCOL};
-use mfaas_ident::{Digest, Epoch, NodeName};
+use mfaas_ident::{BuildVersion, Digest, Epoch, NodeName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -85,6 +85,8 @@ pub struct NodeRow {
     pub availability_since: Option<DateTime<Utc>>,
     /// What it said last, and when.
     pub report: Option<(DateTime<Utc>, Report)>,
+    /// Its build when it said that; programs of releases up to 0.2 do not tell.
+    pub build: Option<BuildVersion>,
 }
 
 /// A node beside what it should serve.
@@ -314,19 +316,20 @@ impl Catalog {
         Ok(row.as_ref().map(joined).transpose()?)
     }
 
-    /// Keeps a checked report if it is newer than the last; says what that was.
+    /// Keeps a checked report, and the build of the node that sent it, if it is newer than the last; says what that was.
     ///
     /// Another boot always replaces: a restarted node counts its reports from the start.
     pub async fn record_report(
         &self,
         node: &NodeName,
         report: &Report,
+        build: Option<&BuildVersion>,
     ) -> Result<RecordedReport, CatalogError> {
         let stored = sqlx::query(
             "WITH before AS (SELECT epoch FROM node_reports WHERE node = $1)
-             INSERT INTO node_reports (node, boot, sequence, epoch, body) VALUES ($1, $2, $3, $4, $5)
+             INSERT INTO node_reports (node, boot, sequence, epoch, body, build) VALUES ($1, $2, $3, $4, $5, $7)
              ON CONFLICT ON CONSTRAINT node_reports_pkey DO UPDATE
-             SET boot = $2, sequence = $3, epoch = $4, body = $5, at = now()
+             SET boot = $2, sequence = $3, epoch = $4, body = $5, build = $7, at = now()
              WHERE node_reports.boot <> $2 OR node_reports.sequence < $3
              RETURNING (SELECT extract(epoch FROM now() - s.issued_at)::float8 FROM serving_sets s, before
                         WHERE s.epoch = $4 AND s.digest = $6 AND before.epoch BETWEEN 1 AND $4 - 1)",
@@ -337,6 +340,7 @@ impl Catalog {
         .bind(int8(report.epoch.0))
         .bind(Json(report))
         .bind(report.set_digest.map(|digest| digest.to_string()))
+        .bind(build.map(BuildVersion::as_str))
         .fetch_optional(&self.pool)
         .await?;
         let Some(row) = stored else { return Ok(RecordedReport::Old) };
@@ -350,7 +354,7 @@ impl Catalog {
     /// Every node that was not removed, with its latest report and the desired epoch, by name.
     pub async fn nodes(&self) -> Result<Vec<NodeStatus>, CatalogError> {
         let rows = sqlx::query(
-            "SELECT n.name, n.certificate_sha256, n.joined_at, n.availability, n.availability_since, r.at, r.body,
+            "SELECT n.name, n.certificate_sha256, n.joined_at, n.availability, n.availability_since, r.at, r.body, r.build,
                     (SELECT coalesce(max(epoch), 0) FROM serving_sets) AS desired, s.digest AS signed_here
              FROM nodes n LEFT JOIN node_reports r ON r.node = n.name
              LEFT JOIN serving_sets s ON s.epoch = r.epoch WHERE n.removed_at IS NULL ORDER BY n.name",
@@ -472,6 +476,10 @@ fn status(row: &PgRow) -> Decoded<NodeStatus> {
             availability: word(row, "availability", Availability::parse)?,
             availability_since: row.try_get("availability_since")?,
             report,
+            build: row
+                .try_get::<Option<String>, _>("build")?
+                .map(|text| text.parse().map_err(|e| bad("build", e)))
+                .transpose()?,
         },
         desired: Epoch(unsigned(row, "desired")?),
         signed_here: signed_here.map(|text| text.parse().map_err(|e| bad("signed_here", e))).transpose()?,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mfaas_catalog::{Catalog, CatalogError, Channel, Held, NodeStatus, RecordedReport, StoredServingSet};
 use mfaas_delivery::{Directives, MessageError, Report};
-use mfaas_ident::{Digest, NodeName};
+use mfaas_ident::{BuildVersion, Digest, NodeName};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -131,9 +131,14 @@ impl Push {
     }
 
     /// Checks and keeps what a node says about itself; an older report than the last is dropped.
-    pub async fn record_report(&self, node: &NodeName, report: &Report) -> Result<(), PushError> {
+    pub async fn record_report(
+        &self,
+        node: &NodeName,
+        report: &Report,
+        build: Option<&BuildVersion>,
+    ) -> Result<(), PushError> {
         report.check()?;
-        match self.catalog.record_report(node, report).await? {
+        match self.catalog.record_report(node, report, build).await? {
             RecordedReport::Old => {
                 tracing::debug!(%node, sequence = report.sequence, "dropped an old report");
             }

@@ -154,10 +154,10 @@ async fn desired_and_reported_meet() {
         refused: Vec::new(),
         problems: Vec::new(),
     };
-    world.push.record_report(&world.node, &report).await.unwrap();
+    world.push.record_report(&world.node, &report, None).await.unwrap();
     assert!(world.push.summary().await.unwrap().is_converged());
     let wrong = Report { protocol: 99, ..report };
-    assert!(matches!(world.push.record_report(&world.node, &wrong).await, Err(PushError::Message(_))));
+    assert!(matches!(world.push.record_report(&world.node, &wrong, None).await, Err(PushError::Message(_))));
 }
 
 #[tokio::test]

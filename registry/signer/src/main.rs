@@ -32,6 +32,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use mfaas_attest::RootKeys;
+use mfaas_ident::BuildVersion;
 use mfaas_startup::Variables;
 
 use crate::arguments::Arguments;
@@ -50,6 +51,7 @@ const USAGE: &str = "usage: mfaas-signer serve [PASSPHRASE]
        mfaas-signer finish-rotation --root-dir DIR --keys-dir DIR
        mfaas-signer publish-keylist FILE
        mfaas-signer resign FILE [PASSPHRASE]
+       mfaas-signer --version
 PASSPHRASE:  --passphrase-file FILE | --passphrase-fd N; it is asked for at the terminal without either, if a key file takes one";
 
 #[expect(clippy::print_stderr, reason = "the one place where this program speaks to a terminal")]
@@ -81,8 +83,16 @@ fn run() -> anyhow::Result<()> {
             keylist::publish(&file, &Variables::of_process().required("MFAAS_DATABASE_URL")?)
         }
         Some("resign") => resign(given),
+        Some("--version") => say_version(given),
         Some(_) => bail!(USAGE),
     }
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn say_version(given: Arguments) -> anyhow::Result<()> {
+    given.end()?;
+    println!("mfaas-signer {}", BuildVersion::this());
+    Ok(())
 }
 
 fn serve(mut given: Arguments) -> anyhow::Result<()> {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use chrono::Utc;
 use mfaas_blobs::Blobs;
 use mfaas_delivery::DeploymentState;
-use mfaas_ident::DeploymentId;
+use mfaas_ident::{BuildVersion, DeploymentId};
 use mfaas_process_metrics::MetricsListener;
 use mfaas_startup::write_ready_file;
 use postgres::Client;
@@ -99,7 +99,7 @@ fn show_metrics(config: &ServeConfig) -> anyhow::Result<Map<String, Value>> {
     let Some(address) = config.metrics_listen else { return Ok(Map::new()) };
     let listener = MetricsListener::bind(address)?;
     let address = listener.address();
-    listener.start((env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), &[], String::new)?;
+    listener.start((env!("CARGO_PKG_NAME"), BuildVersion::this().as_str()), &[], String::new)?;
     meters::describe();
     tracing::info!(%address, "metrics are shown");
     Ok(Map::from_iter([("metrics".to_owned(), address.to_string().into())]))

@@ -3,9 +3,9 @@
 mod check;
 mod machine;
 
-use mfaas_ident::sanitise_line;
+use mfaas_ident::{BuildVersion, sanitise_line};
 use mfaas_supervisor::health;
-use mfaas_wire::{BuildersView, WhoAmI};
+use mfaas_wire::{BuildersView, NodeView, Page, WhoAmI};
 
 use crate::client::trusting;
 use crate::failure::{Exit, Failure};
@@ -15,6 +15,8 @@ use check::{Check, Verdict};
 
 /// What is shown of a builder that takes no builds.
 const UNWELL_CHARS_MAX: usize = 300;
+/// Nodes of other builds that are shown.
+const BUILDS_SHOWN_MAX: usize = 10;
 
 /// Check this machine and the way to the server; every complaint comes with its fix.
 ///
@@ -31,7 +33,11 @@ impl Doctor {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let mut checks = if self.client_only { Vec::new() } else { machine::checks() };
         checks.push(server(context).await);
-        checks.push(token(context).await);
+        let who = who(context).await;
+        checks.push(token(&who));
+        if let Ok(who) = &who {
+            checks.push(builds(context, who).await);
+        }
         checks.extend(agreement(context).await);
         checks.push(pinned_root(context));
         context.screen.result(&checks, || drawing(&checks))?;
@@ -87,12 +93,12 @@ async fn server(context: &Context) -> Check {
     }
 }
 
-async fn token(context: &Context) -> Check {
+async fn who(context: &Context) -> Result<WhoAmI, Failure> {
+    context.client()?.get("/v1/whoami").await
+}
+
+fn token(who: &Result<WhoAmI, Failure>) -> Check {
     const NAME: &str = "token";
-    let who = match context.client() {
-        Ok(client) => client.get::<WhoAmI>("/v1/whoami").await,
-        Err(failure) => Err(failure),
-    };
     match who {
         Ok(who) => Check::good(NAME, format!("opens tenant {} as {}", who.tenant, who.token_name)),
         Err(failure) => Check::bad(
@@ -101,6 +107,39 @@ async fn token(context: &Context) -> Check {
             "sign in with `mfaas login`; after `mfaas up` the first token is in the profile it names",
         ),
     }
+}
+
+/// Whether the site's programs are of one build, as far as the caller may see them: only operators may see nodes.
+async fn builds(context: &Context, who: &WhoAmI) -> Check {
+    let nodes = match context.client() {
+        Ok(client) => client.get::<Page<NodeView>>("/v1/nodes").await.map_or(Vec::new(), |page| page.items),
+        Err(_) => Vec::new(),
+    };
+    builds_of(&who.server_version, &nodes)
+}
+
+fn builds_of(server: &str, nodes: &[NodeView]) -> Check {
+    const NAME: &str = "builds";
+    let others: Vec<String> = nodes
+        .iter()
+        .filter(|node| node.reported_at.is_some())
+        .filter(|node| node.build.as_ref().is_none_or(|build| build.as_str() != server))
+        .map(|node| match &node.build {
+            Some(build) => format!("node {} is {build}", node.name),
+            None => format!("node {} does not say which build it is", node.name),
+        })
+        .take(BUILDS_SHOWN_MAX)
+        .collect();
+    let found =
+        format!("the server is {}, this command {}", sanitise_line(server, 100), BuildVersion::this());
+    if others.is_empty() {
+        return Check::good(NAME, found);
+    }
+    Check::weaker(
+        NAME,
+        format!("{found}; {}", others.join("; ")),
+        "an update has begun and is not ended: go on with the next step of docs/rolling-update.md",
+    )
 }
 
 /// Whether enough builders live; only operators may ask, so nothing is said to others.

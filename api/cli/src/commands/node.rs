@@ -104,7 +104,10 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
     let page: Page<NodeView> = client.get("/v1/nodes").await?;
     context.screen.result(&page, || {
         let rows: Vec<_> = page.items.iter().map(row).collect();
-        table(&["node", "state", "availability", "epoch", "desired", "loaded", "ingress", "reported"], &rows)
+        table(
+            &["node", "state", "availability", "epoch", "desired", "loaded", "build", "ingress", "reported"],
+            &rows,
+        )
     })?;
     for node in &page.items {
         if let Some(protection) = &node.protection {
@@ -230,6 +233,7 @@ fn row(node: &NodeView) -> Vec<String> {
         or_dash(node.reported_epoch.map(|epoch| epoch.to_string())),
         node.desired_epoch.to_string(),
         node.loaded.to_string(),
+        or_dash(node.build.as_ref().map(ToString::to_string)),
         or_dash(node.ingress_url.clone()),
         or_dash(node.reported_at.map(|at| at.format("%H:%M:%S").to_string())),
     ]

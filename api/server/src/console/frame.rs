@@ -8,7 +8,7 @@ use axum::response::{Html, IntoResponse, Response};
 use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::request::Parts;
 use mfaas_catalog::Token;
-use mfaas_ident::{IdentitySource, Scope};
+use mfaas_ident::{BuildVersion, IdentitySource, Scope};
 
 use crate::edge::{Nonce, RequestId, Shown};
 use crate::refusal::Refusal;
@@ -64,7 +64,7 @@ impl Frame {
             audits: token.holds(Scope::Operate),
         });
         let nonce = extensions.get::<Nonce>().map(|nonce| nonce.0.clone()).unwrap_or_default();
-        Self { user, here: "", server_version: env!("CARGO_PKG_VERSION"), nonce }
+        Self { user, here: "", server_version: BuildVersion::this().as_str(), nonce }
     }
 }
 

@@ -8,14 +8,14 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use mfaas_attest::SHARDS_AT_ONCE_MAX;
 use mfaas_catalog::{BanOutcome, CatalogError, Charged, Held, JoinedNode};
 use mfaas_delivery::{
     BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, MessageError, RenewalRequest,
     Report, SERVER_PROTOCOL, UsageReport,
 };
-use mfaas_ident::{Digest, Epoch, NodeName};
+use mfaas_ident::{BuildVersion, Digest, Epoch, NodeName};
 use mfaas_push::PushError;
 use mfaas_rules::codes;
 use serde::Deserialize;
@@ -186,14 +186,22 @@ pub(super) async fn statement(
     Ok(envelope_response(found.ok_or_else(|| Refusal::not_found("such statement"))?.envelope))
 }
 
+/// The build of the node that asks, which its `User-Agent` names: servers and nodes that do not know about builds take no
+/// notice of it there. Nothing is decided by it.
+fn build_of(headers: &HeaderMap) -> Option<BuildVersion> {
+    let agent = headers.get(USER_AGENT)?.to_str().ok()?;
+    agent.strip_prefix("mfaas-node/")?.parse().ok()
+}
+
 /// What the node has loaded. A report that is older than the last is dropped without a word: it
 /// was overtaken.
 pub(super) async fn report(
     State(app): State<App>,
     Extension(node): Extension<JoinedNode>,
+    headers: HeaderMap,
     Json(report): Json<Report>,
 ) -> Result<StatusCode, Refusal> {
-    app.push.record_report(&node.name, &report).await?;
+    app.push.record_report(&node.name, &report, build_of(&headers).as_ref()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

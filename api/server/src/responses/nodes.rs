@@ -36,6 +36,7 @@ pub(crate) fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
         ingress_url: report.map(|(_, report)| sanitise_line(&report.ingress_url, 300)),
         loaded: report.map_or(0, |(_, report)| report.versions()),
         workers: report.map_or(0, |(_, report)| report.workers),
+        build: status.row.build,
         protection: report.map(|(_, report)| sanitise_line(&report.protection, 300)),
         problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
     }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use mfaas_catalog::NewToken;
-use mfaas_ident::{Role, Scope};
+use mfaas_ident::{BuildVersion, Role, Scope};
 use mfaas_wire::schema;
 use mfaas_wire::{AuditEntry, AuditLink, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
 use serde::Deserialize;
@@ -110,7 +110,7 @@ pub(super) async fn whoami(caller: Caller) -> axum::Json<WhoAmI> {
         identity_source: caller.token.identity_source,
         person: caller.token.person,
         scopes: caller.token.scopes,
-        server_version: env!("CARGO_PKG_VERSION").to_owned(),
+        server_version: BuildVersion::this().to_string(),
     })
 }
 

@@ -297,6 +297,61 @@ async fn a_function_is_ready_where_the_set_is_not_before_its_own() {
     assert_eq!(shown(&endpoint().await), (false, json!([])), "it does not list which one");
 }
 
+/// What a node of release 0.2.0 says (tests/releases), as it wrote it.
+fn written_by_release_before(file: &str) -> String {
+    let path = format!("{}/../../tests/releases/0.2.0/{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[tokio::test]
+async fn a_node_of_the_release_before_joins_and_reports() {
+    let server = Server::start().await;
+    let key = KeyPair::generate().unwrap();
+    let csr = CertificateParams::default().serialize_request(&key).unwrap().pem().unwrap();
+    let join = written_by_release_before("join.json")
+        .replace("TOKEN", &join_token(&server, "node-1").await)
+        .replace("\"CSR\"", &json!(csr).to_string());
+    let send = async |client: &reqwest::Client, path: &str, agent: &str, body: String| {
+        let request = client.post(server.node_url(path)).header("content-type", "application/json");
+        let answer = request.header("user-agent", agent).body(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let (status, answer) = send(&client(&server, None), "/node/v1/join", "mfaas-node", join).await;
+    assert_eq!(status, 200, "{answer}");
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let node = client(&server, Some((answer["certificate_pem"].as_str().unwrap(), &key)));
+
+    let report = written_by_release_before("report.json");
+    let told = send(&node, "/node/v1/report", "mfaas-node", report.clone()).await;
+    assert_eq!(told, (204, String::new()));
+    let admin = server.token("a", &[Scope::Admin]).await;
+    let shown = async || server.get("/v1/nodes", &admin).await.json()["items"][0].clone();
+    let view = shown().await;
+    assert_eq!((&view["reported_epoch"], &view["condition"]), (&json!(3), &json!("cordoned")));
+    assert_eq!(view.get("build"), None, "it does not say which build it is");
+    // The same node, updated.
+    let newer = report.replace("\"sequence\":7", "\"sequence\":8");
+    assert_eq!(send(&node, "/node/v1/report", "mfaas-node/0.3.0+1f2e3d4", newer).await.0, 204);
+    assert_eq!(shown().await["build"], "0.3.0+1f2e3d4");
+    let newest = report.replace("\"sequence\":7", "\"sequence\":9");
+    assert_eq!(
+        send(&node, "/node/v1/report", "mfaas-node/\u{e9}", newest).await.0,
+        204,
+        "what it calls itself is no reason"
+    );
+    assert_eq!(shown().await.get("build"), None);
+
+    for (path, file) in [("/node/v1/usage", "usage.json"), ("/node/v1/logs", "logs.json")] {
+        let (status, answer) = send(&node, path, "mfaas-node", written_by_release_before(file)).await;
+        assert_eq!(status, 204, "{file}: {answer}");
+    }
+    let wait = node.get(server.node_url("/node/v1/directives")).send().await.unwrap();
+    assert_eq!(
+        wait.json::<Value>().await.unwrap(),
+        json!({"protocol": 2, "availability": "active", "bans": []})
+    );
+}
+
 #[tokio::test]
 async fn a_report_shows_up_where_people_look() {
     let server = Server::start().await;

@@ -18,6 +18,7 @@ fn every_form_is_understood() {
         Some(Command::Protection(SpeculationControls::NONE))
     );
 
+    assert_eq!(parse("--version"), Some(Command::Version));
     assert_eq!(parse("--probe a.so"), Some(Command::Probe("a.so".into())));
     let call = Call {
         file: "a.so".into(),
@@ -37,6 +38,7 @@ fn anything_else_is_refused() {
         "--protection",
         "--protection a.so",
         "--protection --raw",
+        "--version 1",
         "--probe",
         "--probe a.so b.so",
         "--call",

@@ -89,14 +89,22 @@ async fn the_newest_report_counts_and_convergence_follows() {
         refused: Vec::new(),
         problems: Vec::new(),
     };
-    let record = async |report: Report| world.server.record_report(&node, &report).await.unwrap();
-    assert_eq!(record(report(boot, 2, 7)).await, RecordedReport::Kept, "the first of a boot");
+    let build = mfaas_ident::BuildVersion::parse("0.3.0+1f2e3d4").unwrap();
+    let of_build = world.server.record_report(&node, &report(boot, 2, 7), Some(&build)).await.unwrap();
+    assert_eq!(of_build, RecordedReport::Kept, "the first of a boot");
+    let record = async |report: Report| world.server.record_report(&node, &report, None).await.unwrap();
     assert_eq!(record(report(boot, 1, 6)).await, RecordedReport::Old, "an older one of this boot");
     let status = world.server.nodes().await.unwrap().remove(0);
     assert_eq!((status.reported(), status.desired, status.is_converged()), (Epoch(7), Epoch(7), true));
+    assert_eq!(status.row.build, Some(build), "not that of the overtaken one");
     let rebooted = uuid::Uuid::new_v4();
     assert_eq!(record(report(rebooted, 1, 0)).await, RecordedReport::Kept, "a new boot counts anew");
-    assert_eq!(world.server.nodes().await.unwrap()[0].reported(), Epoch(0));
+    let status = world.server.nodes().await.unwrap().remove(0);
+    assert_eq!(
+        (status.reported(), status.row.build),
+        (Epoch(0), None),
+        "this boot is of a release that does not tell"
+    );
     assert_eq!(record(report(rebooted, 2, 7)).await, RecordedReport::Kept, "it had that set before it was");
     world
         .damage(

@@ -1,8 +1,10 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use mfaas_wire::{BuilderView, BuildersView};
 
 use super::check::{Check, Verdict};
 use super::machine::{landlock_of_kernel, window_of};
-use super::{agreement_of, drawing};
+use super::{agreement_of, builds_of, drawing};
 
 #[test]
 fn kernels_are_compared_as_numbers() {
@@ -26,6 +28,29 @@ fn every_complaint_is_drawn_with_its_fix() {
     let text = drawing(&[Check::good("a", "here"), Check::bad("b", "gone", "do this")]);
     assert!(text.contains("BAD") && text.contains("= help: b: do this"), "{text}");
     assert_eq!(text.matches("= help").count(), 1);
+}
+
+#[test]
+fn nodes_of_another_build_than_the_server_are_a_complaint() {
+    let node = |name: &str, build: Option<&str>, reported_at: Option<&str>| -> mfaas_wire::NodeView {
+        serde_json::from_value(serde_json::json!({
+            "name": name, "state": "ready", "cordoned": false, "joined_at": "2027-01-02T03:00:00Z", "desired_epoch": 1,
+            "loaded": 0, "workers": 1, "build": build, "reported_at": reported_at,
+        }))
+        .unwrap()
+    };
+    let at = Some("2027-01-02T03:00:00Z");
+    let same = [node("same", Some("0.3.0+1f2e3d4"), at), node("joined", None, None)];
+    let check = builds_of("0.3.0+1f2e3d4", &same);
+    assert_eq!(check.verdict, Verdict::Good);
+    assert!(check.found.contains("the server is 0.3.0+1f2e3d4"), "{}", check.found);
+    let check = builds_of("0.3.0+1f2e3d4", &[node("a", Some("0.3.0"), at), node("b", None, at)]);
+    assert_eq!(check.verdict, Verdict::Weaker);
+    assert!(
+        check.found.ends_with("node a is 0.3.0; node b does not say which build it is"),
+        "{}",
+        check.found
+    );
 }
 
 #[test]
