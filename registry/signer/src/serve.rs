@@ -60,8 +60,8 @@ struct Remembered {
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<()> {
     let stop = mfaas_startup::shutdown_flag()?;
-    let context = open_context(&config, passphrase)?;
     let shown = show_metrics(&config)?;
+    let context = open_context(&config, passphrase)?;
     let Some(mut client) = connect_when_ready(&config, &context, &stop)? else { return Ok(()) };
     if let Some(file) = &config.ready_file {
         write_ready_file(file, shown).context("MFAAS_READY_FILE")?;
