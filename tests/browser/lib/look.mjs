@@ -9,6 +9,8 @@ export async function look(page, elements, texts = []) {
 // Runs in the page.
 function inspect({ texts, elements }) {
   const known = new Set(elements);
+  // What our drawings are made of: nothing that moves, embeds, refers or runs.
+  const DRAWN = new Set(["svg", "rect", "title", "desc", "defs", "pattern", "line", "path", "text"]);
   const found = { strange: [], missing: [], shown: 0 };
   const addresses = new Set(["href", "src", "action", "formaction", "data-events"]);
   const leadsHere = (value) => {
@@ -29,7 +31,7 @@ function inspect({ texts, elements }) {
   for (const element of document.querySelectorAll("*")) {
     const name = element.localName;
     const isHtml = element.namespaceURI === "http://www.w3.org/1999/xhtml";
-    const isDrawing = element.namespaceURI === "http://www.w3.org/2000/svg" && ["svg", "rect"].includes(name);
+    const isDrawing = element.namespaceURI === "http://www.w3.org/2000/svg" && DRAWN.has(name);
     if (!(isHtml || isDrawing) || !known.has(name)) found.strange.push(`<${name}>`);
     if (name === "script" && !(isHtml && ours(element))) found.strange.push("<script> that is not ours");
     for (const { name: attribute, value } of element.attributes) {

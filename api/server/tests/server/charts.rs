@@ -267,7 +267,8 @@ async fn drawings_are_well_formed_and_their_tables_say_what_the_api_says() {
         assert!(row.contains(&told.as_str()), "{row:?} {point}");
         if told == "no data" { unknown += 1 } else { known += 1 }
     }
-    assert!(known > 80 && unknown == 8, "{known} {unknown}");
+    // Eight, and the step that has begun since.
+    assert!(known > 80 && (8..=9).contains(&unknown), "{known} {unknown}");
 }
 
 /// On two screens, light and dark, with script and without: nothing is outside of its drawing, axe objects to nothing, and the
