@@ -3,6 +3,7 @@
 
 mod allow;
 mod audit;
+mod backup;
 mod bench;
 mod check;
 mod completions;
@@ -18,6 +19,7 @@ mod login;
 mod logs;
 mod new;
 mod node;
+mod restore;
 mod review;
 mod rollback;
 mod status;
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     // Boxed: it has many more options than any other.
     Up(Box<up::Up>),
     Down(down::Down),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Bench(bench::Bench),
     Completions(completions::Completions),
 }
@@ -98,6 +102,8 @@ impl Command {
             | Self::Explain(_)
             | Self::Up(_)
             | Self::Down(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
             | Self::Bench(_)
             | Self::Completions(_) => false,
             Self::Deploy(_)
@@ -148,6 +154,8 @@ impl Command {
             Self::Doctor(command) => block_on(command.run(context)),
             Self::Up(command) => command.run(context),
             Self::Down(command) => command.run(context),
+            Self::Backup(command) => command.run(context),
+            Self::Restore(command) => command.run(context),
             Self::Bench(command) => command.run(context),
             Self::Completions(command) => command.run(context, &mut Arguments::command()),
         }

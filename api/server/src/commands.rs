@@ -1,5 +1,7 @@
 //! The command line: `serve`, and what an operator does once.
 
+mod keeping;
+
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -45,6 +47,13 @@ enum Command {
     /// Which crates functions may use.
     #[command(subcommand)]
     Allowlist(AllowlistCommand),
+    /// Save database and blobs of the site into a directory, while it runs.
+    Backup(keeping::Backup),
+    /// Put a backup back, into a database without a site.
+    Restore(keeping::Restore),
+    /// The audit log.
+    #[command(subcommand)]
+    Audit(keeping::AuditCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -91,6 +100,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             create_token(&tenant, &scopes, &name, person.as_ref()).await
         }
         Command::Allowlist(AllowlistCommand::Import { file }) => import_allowlist(&file).await,
+        Command::Backup(command) => command.run().await,
+        Command::Restore(command) => command.run().await,
+        Command::Audit(keeping::AuditCommand::Archive(command)) => command.run().await,
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod access;
 pub mod authority;
 mod authorize;
+pub mod backup;
 mod call_keys;
 mod caller;
 mod certificate;

@@ -95,6 +95,9 @@ pub(crate) struct UpConfig {
     /// The blob store of the site; a directory of the home when absent.
     #[serde(default)]
     pub(crate) blobs_url: Option<String>,
+    /// Where the private cluster keeps its write-ahead log; nowhere when absent or empty.
+    #[serde(default)]
+    pub(crate) wal_archive: Option<String>,
     /// An external database's owner URL; a private cluster when absent.
     pub(crate) external_database: Option<String>,
     /// Password by database role.
@@ -132,6 +135,7 @@ impl UpConfig {
                 automatic_admission: false,
                 public_url: None,
                 blobs_url: None,
+                wal_archive: None,
                 external_database: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
@@ -150,18 +154,24 @@ impl UpConfig {
         take(&mut self.default_access, &options.default_access);
         take(&mut self.builds_agreement, &options.builds_agreement);
         take(&mut self.metrics_listen, &options.metrics_listen);
-        take(&mut self.blobs_url, &options.blobs_url);
         take(&mut self.node_listen, &options.node_listen);
+        take(&mut self.wal_archive, &options.wal_archive);
         if !options.names.is_empty() {
             self.names.clone_from(&options.names);
         }
-        take(&mut self.external_database, &options.database_url);
+        self.apply_stores(&options.database_url, &options.blobs_url);
         if let Some(automatic) = options.automatic_admission {
             self.automatic_admission = automatic;
         }
         if let Some(minimum) = &options.sandbox_minimum {
             self.sandbox_minimum.clone_from(minimum);
         }
+    }
+
+    /// Takes over where database and blobs are; the rest stays as it was.
+    pub(crate) fn apply_stores(&mut self, database_url: &Option<String>, blobs_url: &Option<String>) {
+        take(&mut self.external_database, database_url);
+        take(&mut self.blobs_url, blobs_url);
     }
 
     /// The address on which the server listens for nodes, and the one at which those of this machine find it there.

@@ -11,6 +11,7 @@ mod error;
 mod files;
 pub mod health;
 mod identity;
+mod keeping;
 mod launch;
 mod layout;
 mod liveness;
@@ -37,13 +38,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 pub use config::options_that_differ;
 pub use error::{SupervisorError, innermost};
 pub use files::write_atomically;
+pub use keeping::{RestoreOptions, run_as_owner, verify_backup};
 pub use launch::Siblings;
 pub use layout::Home;
 pub use logs::open_supervisor_log;
 pub use materials::{current_dependencies, current_toolchain, find_sysroot};
 pub use options::{Materials, UpOptions};
 pub use ports::Ports;
-pub use postgres::find_postgres;
+pub use postgres::{find_postgres, wal_archive_of};
 pub use state::{Addresses, Phase, Process, ProgramState, State, is_supervised, wait_while_starting};
 
 use config::UpConfig;
@@ -85,6 +87,7 @@ pub fn supervise(
     rustix::thread::set_no_new_privs(true)
         .map_err(|e| SupervisorError::Local(format!("cannot give up new rights: {e}")))?;
     stop_strays(home)?;
+    keeping::demand_restored(home)?;
     let config = configure(home, ports, options)?;
     let mut supervisor = Supervisor::new(home, &identities, stop_requests()?, loud)?;
     let ran = setup::bring_up(&mut supervisor, home, &identities, &config, options).and_then(|()| {
@@ -106,6 +109,38 @@ pub fn supervise(
             supervisor.publish();
             Err(failure)
         }
+    }
+}
+
+/// Puts a backup into a home whose site does not run, and leaves it stopped. Returns what was restored.
+pub fn restore(home: &Home, ports: Ports, options: &RestoreOptions) -> Result<String, SupervisorError> {
+    keeping::demand_keys(home)?;
+    // It is read a second time by what restores it; from here on the home changes.
+    verify_backup(options)?;
+    let identities = Identities::establish()?;
+    home.prepare(&identities)?;
+    let Some(_lock) = Lock::take(home)? else {
+        return Err(SupervisorError::Local("the site runs: stop it with `mfaas down`".to_owned()));
+    };
+    stop_strays(home)?;
+    let mut config = UpConfig::load_or_new(home, ports)?;
+    config.apply_stores(&options.database_url, &options.blobs_url);
+    config.save(home)?;
+    if config.external_database.is_none() {
+        keeping::mark_restoring(home)?;
+    }
+    let mut supervisor = Supervisor::new(home, &identities, stop_requests()?, true)?;
+    let restored = setup::database_server(&mut supervisor, home, &identities, &config).and_then(|()| {
+        supervisor.step("database roles", |_| setup::database_roles(home, &config))?;
+        supervisor.step("restore", |_| keeping::put_back(home, &config, options))
+    });
+    let complaints = supervisor.stop();
+    let _ = std::fs::remove_file(state::path(home));
+    let restored = restored?;
+    keeping::unmark_restoring(home)?;
+    match complaints.is_empty() {
+        true => Ok(restored),
+        false => Err(SupervisorError::Local(format!("restored, but {}", complaints.join("; ")))),
     }
 }
 

@@ -42,6 +42,8 @@ pub struct UpOptions {
     pub oidc: Option<PathBuf>,
     /// The blob store; as before, or a directory of the home, when absent.
     pub blobs_url: Option<String>,
+    /// Where the private cluster keeps its write-ahead log; as before, or nowhere, when absent.
+    pub wal_archive: Option<String>,
     /// An external database.
     pub database_url: Option<String>,
     /// Toolchain and dependencies.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mfaas_startup::{DatabaseAddress, DatabaseHost};
+use mfaas_startup::DatabaseAddress;
 
 use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
 use crate::error::SupervisorError;
@@ -21,6 +21,8 @@ use crate::state::wait_until;
 
 /// How long a start may take; crash recovery of a small cluster is seconds.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long a recovery from an archive of the write-ahead log may take; another start goes on with it.
+const RECOVERY_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Settings of a cluster for one machine: durable, small, local. Each as `name=value`.
 const SETTINGS: &[&str] = &[
@@ -128,13 +130,14 @@ impl<'a> Cluster<'a> {
     }
 
     /// The server process.
-    pub(crate) fn launch(&self) -> Launch {
+    pub(crate) fn launch(&self, config: &UpConfig) -> Launch {
         Launch::new(Role::Postgres, self.programs.join("postgres"))
             .arg("-D")
             .arg(self.data())
             .arg("-k")
             .arg(self.home.socket_dir())
             .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+            .args(archiving(config).into_iter().flat_map(|setting| ["-c".to_owned(), setting]))
             .env("PATH", "/usr/bin:/bin")
             .env("LC_ALL", "C.UTF-8")
     }
@@ -148,7 +151,10 @@ impl<'a> Cluster<'a> {
         let address =
             DatabaseAddress { database: "postgres".to_owned(), ..config.database(self.home, OWNER_ROLE)? };
         let mut last = String::new();
-        let ready = wait_until(START_LIMIT, || {
+        // PostgreSQL removes the file when it takes writes again.
+        let recovers = self.data().join("recovery.signal").exists();
+        let limit = if recovers { RECOVERY_LIMIT } else { START_LIMIT };
+        let ready = wait_until(limit, || {
             if !alive() {
                 return Err(SupervisorError::Local(
                     "PostgreSQL ended at its start; see logs/postgres.log".to_owned(),
@@ -168,10 +174,7 @@ impl<'a> Cluster<'a> {
         if ready {
             return Ok(());
         }
-        Err(SupervisorError::Local(format!(
-            "PostgreSQL does not answer after {} s: {last}",
-            START_LIMIT.as_secs()
-        )))
+        Err(SupervisorError::Local(format!("PostgreSQL does not answer after {} s: {last}", limit.as_secs())))
     }
 
     /// Makes the database itself.
@@ -185,6 +188,34 @@ impl<'a> Cluster<'a> {
         }
         Ok(())
     }
+}
+
+/// What keeps the write-ahead log, so that the database can be brought to any moment since a base backup. A later setting of the
+/// same name counts. A segment has its name once it is whole and on the disk.
+fn archiving(config: &UpConfig) -> Vec<String> {
+    let Some(directory) = config.wal_archive.as_ref().filter(|directory| !directory.is_empty()) else {
+        return Vec::new();
+    };
+    vec![
+        "wal_level=replica".to_owned(),
+        "max_wal_senders=4".to_owned(),
+        "archive_mode=on".to_owned(),
+        // What was committed is in the archive a minute later, also when little happens.
+        "archive_timeout=60".to_owned(),
+        format!(
+            "archive_command=test ! -f {directory}/%f && cp %p {directory}/%f.partial && sync {directory}/%f.partial \
+             && mv {directory}/%f.partial {directory}/%f"
+        ),
+    ]
+}
+
+/// A directory that the archive's command can name without quotes.
+pub fn wal_archive_of(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if text.is_empty() || (text.starts_with('/') && text.chars().all(is_plain)) {
+        return Ok(text.to_owned());
+    }
+    Err("an absolute path of letters, digits, `/`, `.`, `_` and `-` is needed".to_owned())
 }
 
 /// Makes the login roles of the programs and gives them their passwords. Idempotent; for a
@@ -222,7 +253,7 @@ pub(crate) fn psql(programs: &Path, address: &DatabaseAddress, sql: &str) -> Res
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("PGCONNECT_TIMEOUT", "5")
-        .envs(libpq_environment(address))
+        .envs(address.libpq_variables())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -238,31 +269,6 @@ pub(crate) fn psql(programs: &Path, address: &DatabaseAddress, sql: &str) -> Res
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     Err(SupervisorError::Local(format!("psql: {}", String::from_utf8_lossy(&output.stderr).trim())))
-}
-
-/// The authorities of the machine, for a libpq that has no word for them yet.
-const MACHINE_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
-
-/// The variables of libpq that say the same as an address.
-fn libpq_environment(address: &DatabaseAddress) -> Vec<(&'static str, String)> {
-    let (hosts, ports): (Vec<String>, Vec<String>) = address.hosts.iter().map(DatabaseHost::parts).unzip();
-    let mut variables = vec![
-        ("PGHOST", hosts.join(",")),
-        ("PGPORT", ports.join(",")),
-        ("PGUSER", address.user.clone()),
-        ("PGDATABASE", address.database.clone()),
-        ("PGTARGETSESSIONATTRS", "read-write".to_owned()),
-        ("PGSSLMODE", if address.tls.is_some() { "verify-full" } else { "disable" }.to_owned()),
-    ];
-    variables.extend(address.password.clone().map(|password| ("PGPASSWORD", password)));
-    if let Some(tls) = &address.tls {
-        let file = |path: &Path| path.display().to_string();
-        variables.push(("PGSSLROOTCERT", tls.roots.as_deref().map_or(MACHINE_ROOTS.to_owned(), file)));
-        if let Some((certificate, key)) = &tls.client {
-            variables.extend([("PGSSLCERT", file(certificate)), ("PGSSLKEY", file(key))]);
-        }
-    }
-    variables
 }
 
 #[cfg(test)]

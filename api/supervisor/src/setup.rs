@@ -95,21 +95,36 @@ fn database(
     identities: &Identities,
 ) -> Result<(), SupervisorError> {
     let (home, config) = (programs.home, programs.config);
-    let owner = config.database(home, OWNER_ROLE)?;
-    let tools = postgres::find_postgres()?;
-    if config.external_database.is_none() {
-        let cluster = Cluster::of(home, identities)?;
-        supervisor.step("database cluster", |_| cluster.initialise(config))?;
-        supervisor.step("database", |s| {
-            s.start(cluster.launch())?;
-            cluster.wait_ready(config, || s.is_alive(Role::Postgres))?;
-            cluster.create_database(config)
-        })?;
-    }
+    database_server(supervisor, home, identities, config)?;
     supervisor.step("database roles and schema", |_| {
-        postgres::create_roles(&tools, config, &owner)?;
+        database_roles(home, config)?;
         programs.server_command(OWNER_ROLE)?.arg("migrate").run(home, identities).map(drop)
     })
+}
+
+/// Where the site has a private cluster: made if it is missing, started, and with a database that may be empty.
+pub(crate) fn database_server(
+    supervisor: &mut Supervisor<'_>,
+    home: &Home,
+    identities: &Identities,
+    config: &UpConfig,
+) -> Result<(), SupervisorError> {
+    if config.external_database.is_some() {
+        return Ok(());
+    }
+    let cluster = Cluster::of(home, identities)?;
+    supervisor.step("database cluster", |_| cluster.initialise(config))?;
+    supervisor.step("database", |s| {
+        s.start(cluster.launch(config))?;
+        cluster.wait_ready(config, || s.is_alive(Role::Postgres))?;
+        cluster.create_database(config)
+    })
+}
+
+/// The login roles of the programs, with their passwords.
+pub(crate) fn database_roles(home: &Home, config: &UpConfig) -> Result<(), SupervisorError> {
+    let owner = config.database(home, OWNER_ROLE)?;
+    postgres::create_roles(&postgres::find_postgres()?, config, &owner)
 }
 
 /// Root and online key on the first run. The root key stays in a directory that no program can

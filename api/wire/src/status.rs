@@ -145,6 +145,13 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0920, 401),
     (codes::MF0921, 409),
     (codes::MF0922, 429),
+    // Backup: told by commands.
+    (codes::MF1001, 500),
+    (codes::MF1002, 409),
+    (codes::MF1003, 409),
+    (codes::MF1004, 409),
+    (codes::MF1005, 409),
+    (codes::MF1006, 409),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

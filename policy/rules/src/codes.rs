@@ -36,7 +36,7 @@ impl Code {
         ALL.iter().copied().find(|code| code.id() == id)
     }
 
-    /// The two digits of its family: `01` archive … `09` access.
+    /// The two digits of its family: `01` archive … `10` backup.
     pub fn family(self) -> &'static str {
         &self.0.id[2..4]
     }
@@ -237,4 +237,11 @@ table! { $
     MF0920 "The call token was revoked.", "Ask the function's tenant for another token: `mfaas token create --call FUNCTION`.";
     MF0921 "The call tokens are over already.", "There is nothing to revoke: a call token opens nothing after its end.";
     MF0922 "No further call tokens can be revoked for now.", "Revoke all tokens of a caller at once with `mfaas token revoke --caller NAME`; an admin ends every call token of the site with `mfaas token rotate-key --leaked`.";
+
+    MF1001 "A part of the backup is missing or damaged.", "Nothing of the site was changed: restore another backup of the directory with `--at NAME`, or a copy of this one.";
+    MF1002 "The backup was made by a newer release.", "Restore it with the release that it names, or a later one.";
+    MF1003 "There is a site in the database already.", "Restore into an empty database; or stop the site and say `--replace`, which gives up everything that it knows.";
+    MF1004 "Programs are connected to the database that is to be replaced.", "Stop servers, signer, builders and acquirer of the site, and repeat.";
+    MF1005 "A restore into this home has not ended.", "Run `mfaas restore` again; to begin an empty site instead, remove the file `restoring` of the home.";
+    MF1006 "Keys of the site are missing in this home.", "Copy what is named from where the site's keys are kept; a backup never holds any.";
 }

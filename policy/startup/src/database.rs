@@ -16,6 +16,8 @@ use url::{Url, form_urlencoded};
 const PORT: u16 = 5432;
 /// As many servers as an address may name.
 const HOSTS_MAX: usize = 8;
+/// The authorities of the machine, for a libpq that has no word for them yet.
+const MACHINE_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Why an address cannot be used. The text never holds the password.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -171,6 +173,29 @@ impl DatabaseAddress {
         append("sslkey", client.as_ref().and_then(|(_, key)| key.to_str()));
         append("dbname", Some(&self.database));
         format!("postgres:///?{}", url.finish())
+    }
+
+    /// The variables of libpq that say the same, for PostgreSQL's own programs: their arguments are visible to everybody,
+    /// and an address may hold a password.
+    pub fn libpq_variables(&self) -> Vec<(&'static str, String)> {
+        let (hosts, ports): (Vec<String>, Vec<String>) = self.hosts.iter().map(DatabaseHost::parts).unzip();
+        let mut variables = vec![
+            ("PGHOST", hosts.join(",")),
+            ("PGPORT", ports.join(",")),
+            ("PGUSER", self.user.clone()),
+            ("PGDATABASE", self.database.clone()),
+            ("PGTARGETSESSIONATTRS", "read-write".to_owned()),
+            ("PGSSLMODE", if self.tls.is_some() { "verify-full" } else { "disable" }.to_owned()),
+        ];
+        variables.extend(self.password.clone().map(|password| ("PGPASSWORD", password)));
+        if let Some(tls) = &self.tls {
+            let file = |path: &Path| path.display().to_string();
+            variables.push(("PGSSLROOTCERT", tls.roots.as_deref().map_or(MACHINE_ROOTS.to_owned(), file)));
+            if let Some((certificate, key)) = &tls.client {
+                variables.extend([("PGSSLCERT", file(certificate)), ("PGSSLKEY", file(key))]);
+            }
+        }
+        variables
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Who can write the whole database can write the whole chain anew. What is signed elsewhere cannot be, so a row that a signed
 //! head covers stays what it was.
+//!
+//! The oldest rows may be kept in archives instead: files of lines, the first an [`AuditArchive`], each further one a row.
 
 use mfaas_ident::Digest;
 
@@ -31,4 +33,23 @@ impl AuditHead {
         }
         Self { row: self.row + 1, hash: Digest::of(input.as_bytes()) }
     }
+}
+
+/// The first line of an archive: which rows follow it, a line for each, in the form in which their hashes cover them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditArchive {
+    /// [`Self::FORMAT`].
+    pub format: u32,
+    /// The head before the first row.
+    pub start: AuditHead,
+    /// The head behind the last one, which a record of the log names as well.
+    pub end: AuditHead,
+}
+
+impl AuditArchive {
+    /// What this release writes and reads.
+    pub const FORMAT: u32 = 1;
+    /// The action of the record that names the last row of an archive in its detail, as `last_row` and `hash`.
+    pub const ACTION: &str = "audit.archived";
 }

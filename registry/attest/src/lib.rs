@@ -28,7 +28,7 @@ mod shards;
 mod slsa;
 mod statement;
 
-pub use audit::AuditHead;
+pub use audit::{AuditArchive, AuditHead};
 pub use call::{
     CALL_CLOCK_SKEW, CALL_TOKEN_BYTES_MAX, CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims, CallKey,
     CallTokenError, sign_call, verify_call,

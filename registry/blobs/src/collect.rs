@@ -18,6 +18,8 @@ pub struct StoredBlob {
     pub digest: Digest,
     /// When its bytes were stored last, by the store's clock. Storing them again renews it.
     pub stored_at: SystemTime,
+    /// How many.
+    pub bytes: u64,
 }
 
 impl Blobs {
@@ -30,7 +32,8 @@ impl Blobs {
             let digest = object.location.filename().and_then(|name| Digest::parse(name).ok());
             // What lies elsewhere, or is called otherwise, was not put there by us.
             if let Some(digest) = digest.filter(|digest| self.place(digest) == object.location) {
-                found.push(StoredBlob { digest, stored_at: object.last_modified.into() });
+                let stored_at = object.last_modified.into();
+                found.push(StoredBlob { digest, stored_at, bytes: object.size });
             }
         }
         Ok(found)

@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
 mod collect;
+mod copying;
 mod multipart;
 
 pub use collect::StoredBlob;

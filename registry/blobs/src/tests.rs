@@ -215,3 +215,23 @@ fn addresses_that_are_no_store_are_refused() {
         assert!(matches!(Blobs::open(url), Err(BlobError::Address { .. })), "{url}");
     }
 }
+
+#[tokio::test]
+async fn a_copy_has_the_bytes_of_its_name_or_is_none() {
+    let ((dir, blobs), (_, other)) = (store().await, store().await);
+    let digest = blobs.put(Bytes::from_static(b"bytes")).await.unwrap();
+    assert_eq!(blobs.check(&digest, 5).await.unwrap(), 5);
+    assert!(matches!(blobs.check(&digest, 4).await, Err(BlobError::TooLarge { bytes_max: 4 })));
+    assert_eq!(blobs.copy_to(&digest, &other, 5).await.unwrap(), 5);
+    assert_eq!(other.get(&digest, 5).await.unwrap(), "bytes");
+    assert_eq!(blobs.list(digest.as_bytes()[0]).await.unwrap()[0].bytes, 5);
+
+    let (_, third) = store().await;
+    std::fs::write(file(dir.path(), &digest), b"bites").unwrap();
+    assert!(matches!(blobs.check(&digest, 5).await, Err(BlobError::Corrupt { .. })));
+    assert!(matches!(blobs.copy_to(&digest, &third, 5).await, Err(BlobError::Corrupt { .. })));
+    assert!(!third.exists(&digest).await.unwrap());
+    let missing = Digest::of(b"missing");
+    assert!(matches!(blobs.check(&missing, 5).await, Err(BlobError::Missing { .. })));
+    assert!(matches!(blobs.copy_to(&missing, &third, 5).await, Err(BlobError::Missing { .. })));
+}

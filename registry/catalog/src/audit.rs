@@ -4,7 +4,7 @@
 //! function in the database does not make a changed row look right.
 
 use chrono::{DateTime, Utc};
-use mfaas_attest::AuditHead;
+use mfaas_attest::{AuditArchive, AuditHead};
 use mfaas_ident::Digest;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -125,14 +125,18 @@ impl Catalog {
         Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
     }
 
-    /// Computes the chain again from `start`, which somebody has computed before, to its head. `Ok(Ok(head))` when it holds.
+    /// Computes the chain again from `start`, which somebody has computed before, to its head; from the last archived row where
+    /// that is later. `Ok(Ok(head))` when it holds.
     pub async fn verify_audit(
         &self,
         start: AuditHead,
     ) -> Result<Result<AuditHead, ChainError>, CatalogError> {
         let row = sqlx::query("SELECT seq, hash FROM audit_head").fetch_one(&self.pool).await?;
         let end = AuditHead { row: unsigned(&row, "seq")?, hash: parsed(&row, "hash")? };
-        let mut head = start;
+        let mut head = match self.archived().await? {
+            Some(archived) if archived.row > start.row => archived,
+            _ => start,
+        };
         while head.row < end.row {
             let page = self.audit_links(head.row, PAGE_ROWS).await?;
             if page.is_empty() {
@@ -150,17 +154,42 @@ impl Catalog {
 
     /// Rows behind `after` as their hashes cover them, oldest first, at most `limit`.
     pub async fn audit_links(&self, after: u64, limit: u32) -> Result<Vec<AuditLink>, CatalogError> {
-        let rows = sqlx::query(
-            "SELECT seq, (extract(epoch FROM at) * 1000000)::bigint::text AS at_us, role, actor, action, tenant,
-                    subject, detail::text AS detail_text, hash
-             FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2",
-        )
-        .bind(int8(after))
-        .bind(i64::from(limit))
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(rows.iter().map(link).collect::<Result<_, _>>()?)
+        let mut connection = self.pool.acquire().await?;
+        read_links(&mut connection, after, limit).await
     }
+
+    /// The last row that is in an archive, if the log says so.
+    async fn archived(&self) -> Result<Option<AuditHead>, CatalogError> {
+        let row = sqlx::query(
+            "SELECT f.seq, f.hash FROM (SELECT seq, hash FROM audit_log ORDER BY seq LIMIT 1) f
+             WHERE f.seq > 1 AND EXISTS (
+                 SELECT 1 FROM audit_log a WHERE a.subject = '' AND a.action = $1 AND a.detail ->> 'hash' = f.hash)",
+        )
+        .bind(AuditArchive::ACTION)
+        .fetch_optional(&self.pool)
+        .await?;
+        let head =
+            |row| Ok::<_, sqlx::Error>(AuditHead { row: unsigned(row, "seq")?, hash: parsed(row, "hash")? });
+        Ok(row.as_ref().map(head).transpose()?)
+    }
+}
+
+/// Rows behind `after` as their hashes cover them, oldest first, at most `limit`.
+pub(crate) async fn read_links(
+    connection: &mut PgConnection,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<AuditLink>, CatalogError> {
+    let rows = sqlx::query(
+        "SELECT seq, (extract(epoch FROM at) * 1000000)::bigint::text AS at_us, role, actor, action, tenant,
+                subject, detail::text AS detail_text, hash
+         FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2",
+    )
+    .bind(int8(after))
+    .bind(i64::from(limit))
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.iter().map(link).collect::<Result<_, _>>()?)
 }
 
 /// A row as its hash covers it.
@@ -176,7 +205,7 @@ pub struct AuditLink {
 
 impl AuditLink {
     /// The head behind this row, if it is the next one behind `head`.
-    fn follows(&self, head: AuditHead) -> Result<AuditHead, ChainError> {
+    pub(crate) fn follows(&self, head: AuditHead) -> Result<AuditHead, ChainError> {
         if self.row != head.row + 1 {
             return Err(ChainError::Gap { expected: head.row + 1, found: self.row });
         }

@@ -18,7 +18,7 @@ use crate::retention::in_days;
 use crate::{Actor, Catalog, CatalogError, Retention};
 
 /// The lock of the database between those who store blobs and those who remove them; any number that nobody else takes.
-const BLOBS_LOCK: i64 = 0x6D66_6161_735F_626C;
+pub(crate) const BLOBS_LOCK: i64 = 0x6D66_6161_735F_626C;
 /// Blobs that are looked up in one statement.
 const LOOK_MAX: usize = 500;
 /// Blobs that are removed while nobody can store any.

@@ -108,6 +108,21 @@ impl std::fmt::Debug for RolePasswords {
     }
 }
 
+/// The number of the newest migration of this build.
+pub fn schema_version() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
+}
+
+/// A connection as the owner, without the limits of programs.
+pub(crate) async fn connect_as_owner(
+    owner_url: &str,
+    application: &str,
+) -> Result<PgConnection, CatalogError> {
+    let mut connection = Servers::of(&owner_url.parse()?, application, false).writable().await?;
+    sqlx::raw_sql(migrating::UNLIMITED).execute(&mut connection).await?;
+    Ok(connection)
+}
+
 /// Brings the schema up to date as the owner, and gives the roles a login where a password is
 /// given. Idempotent; several at once wait for each other.
 pub async fn migrate(owner_url: &str, passwords: &RolePasswords) -> Result<(), CatalogError> {

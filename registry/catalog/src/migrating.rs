@@ -13,15 +13,15 @@ use crate::CatalogError;
 
 /// The lock of the database that says who migrates; any number that nobody else takes.
 const MIGRATING_LOCK: i64 = 0x6D66_6161_735F_6D69;
+/// Also where the role or the database has them set: an index over a million rows takes its time.
+pub(crate) const UNLIMITED: &str =
+    "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
 /// How often a migrator looks whether the one before it is done.
 const LOCK_LOOK: Duration = Duration::from_millis(200);
 
 /// Applies what is not applied yet, as the owner; waits for another migrator as long as that takes.
 pub(crate) async fn apply(connection: &mut PgConnection, migrations: &Migrator) -> Result<(), CatalogError> {
-    // Also where the role or the database has them set: an index over a million rows takes its time.
-    let unlimited =
-        "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
-    sqlx::raw_sql(unlimited).execute(&mut *connection).await?;
+    sqlx::raw_sql(UNLIMITED).execute(&mut *connection).await?;
     while !sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
         .bind(MIGRATING_LOCK)
         .fetch_one(&mut *connection)

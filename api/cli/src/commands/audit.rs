@@ -1,7 +1,10 @@
 //! `mfaas audit`: who did what, and whether the record of it still holds.
 
+mod archive;
 mod chain;
 mod table;
+
+use std::path::PathBuf;
 
 use mfaas_wire::{AuditEntry, Page};
 
@@ -9,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::screen;
 use crate::settings::Context;
 
-/// The audit log, oldest first; `audit table` counts unsafe code in crates.
+/// The audit log, oldest first; `audit archive` moves its oldest rows into a file, `audit table` counts unsafe code in crates.
 ///
 /// Every change has a row: who did what, when, with which token. Each row holds the hash of the one before.
 ///
@@ -26,6 +29,9 @@ pub(crate) struct Audit {
     /// With --verify: from the first row.
     #[arg(long, requires = "verify")]
     all: bool,
+    /// With --verify: from the first row, which is in an archive of `mfaas audit archive`; once for each archive.
+    #[arg(long = "archive", value_name = "FILE", requires = "verify")]
+    archives: Vec<PathBuf>,
     /// Show what comes behind this row.
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: i64,
@@ -36,6 +42,7 @@ pub(crate) struct Audit {
 
 #[derive(Debug, clap::Subcommand)]
 enum AuditCommand {
+    Archive(archive::Archive),
     Table(table::Table),
 }
 
@@ -48,8 +55,9 @@ impl Audit {
     /// Asks and shows.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         match &self.command {
+            Some(AuditCommand::Archive(archive)) => archive.run(context),
             Some(AuditCommand::Table(table)) => table.run(context),
-            None if self.verify => chain::verify(context, self.all).await,
+            None if self.verify => chain::verify(context, self.all, &self.archives).await,
             None => self.list(context).await,
         }
     }

@@ -127,6 +127,7 @@ fn family(code: Code) -> &'static str {
         "07" => "delivery to nodes",
         "08" => "invocation",
         "09" => "access and limits",
+        "10" => "backup",
         _ => "unknown",
     }
 }

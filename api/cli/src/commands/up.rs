@@ -9,14 +9,14 @@ use mfaas_ident::{Access, PersonName};
 use mfaas_supervisor::profile::{self, Owner};
 use mfaas_supervisor::{
     Addresses, Home, Materials, Phase, Ports, State, Supervised, UpOptions, is_supervised,
-    open_supervisor_log, options_that_differ, supervise, wait_while_starting,
+    open_supervisor_log, options_that_differ, supervise, wait_while_starting, wal_archive_of,
 };
 
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// Where the parts listen when nobody says.
-const DEFAULT_PORTS: Ports = Ports { http: 7700, node: 7701, ingress: 7800 };
+pub(crate) const DEFAULT_PORTS: Ports = Ports { http: 7700, node: 7701, ingress: 7800 };
 
 /// How long `--detach` waits: the first run compiles the dependencies.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
@@ -114,6 +114,10 @@ pub(crate) struct Up {
     /// there is in the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT and the like, at each start.
     #[arg(long, value_name = "URL", env = "MFAAS_BLOBS_URL")]
     blobs_url: Option<String>,
+    /// A directory in which the private database keeps its write-ahead log, which its user (mfaas-pg for root) has to be able to
+    /// write; none at first, then as before, "" for none. With a base backup it leads to any moment in between.
+    #[arg(long, value_name = "DIR", value_parser = wal_archive_of)]
+    wal_archive: Option<String>,
     /// How people reach the console, where that is not this machine; a TLS proxy of yours stands there.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -186,6 +190,7 @@ impl Up {
             public_url: self.public_url.clone(),
             oidc: absolute(&self.oidc)?,
             blobs_url: self.blobs_url.clone(),
+            wal_archive: self.wal_archive.clone(),
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,
@@ -373,7 +378,7 @@ pub(crate) fn home_of(wanted: Option<&Path>) -> Result<Home, Failure> {
     Ok(Home::at(&root))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     let path = std::path::absolute(path).map_err(Failure::io("cannot resolve", path))?;
     // A path that exists is taken without links, so that /proc shows it the same way.
     Ok(path.canonicalize().unwrap_or(path))

@@ -3,6 +3,8 @@
 
 mod access;
 mod allowlist;
+mod audit_archive;
+mod backup;
 mod browser;
 mod callers;
 mod calls;

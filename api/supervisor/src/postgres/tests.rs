@@ -1,41 +1,11 @@
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-use super::{MACHINE_ROOTS, libpq_environment};
-
-fn environment(url: &str) -> Vec<String> {
-    let pairs = libpq_environment(&url.parse().unwrap());
-    let mut pairs: Vec<String> = pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-    pairs.sort();
-    pairs
-}
+use super::wal_archive_of;
 
 #[test]
-fn an_address_becomes_the_variables_of_libpq() {
-    assert_eq!(
-        environment("postgres:///mfaas?host=%2Frun%2Fpg&user=u&password=p"),
-        [
-            "PGDATABASE=mfaas",
-            "PGHOST=/run/pg",
-            "PGPASSWORD=p",
-            "PGPORT=5432",
-            "PGSSLMODE=disable",
-            "PGTARGETSESSIONATTRS=read-write",
-            "PGUSER=u"
-        ]
-    );
-    assert_eq!(
-        environment("postgres://u@one:1,two/mfaas?sslrootcert=/ca&sslcert=/c&sslkey=/k"),
-        [
-            "PGDATABASE=mfaas",
-            "PGHOST=one,two",
-            "PGPORT=1,5432",
-            "PGSSLCERT=/c",
-            "PGSSLKEY=/k",
-            "PGSSLMODE=verify-full",
-            "PGSSLROOTCERT=/ca",
-            "PGTARGETSESSIONATTRS=read-write",
-            "PGUSER=u"
-        ]
-    );
-    assert!(environment("postgres://u@one/mfaas").contains(&format!("PGSSLROOTCERT={MACHINE_ROOTS}")));
+fn an_archive_has_a_path_that_no_shell_reads_otherwise() {
+    for good in ["", "/backup/wal", "/srv/mfaas-1/wal_2.old"] {
+        assert_eq!(wal_archive_of(good).as_deref(), Ok(good));
+    }
+    for bad in ["wal", "/a b", "/a;b", "/a%f", "/$HOME", "/a'", "/ä"] {
+        assert!(wal_archive_of(bad).is_err(), "{bad}");
+    }
 }

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::{DatabaseAddress, DatabaseAddressError, DatabaseHost, DatabaseTls};
+use super::{DatabaseAddress, DatabaseAddressError, DatabaseHost, DatabaseTls, MACHINE_ROOTS};
 
 fn read(text: &str) -> DatabaseAddress {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -111,4 +111,42 @@ fn a_written_address_reads_the_same() {
         let address = read(text);
         assert_eq!(read(&address.to_url()), address, "{text}");
     }
+}
+
+fn libpq(url: &str) -> Vec<String> {
+    let pairs = read(url).libpq_variables();
+    let mut pairs: Vec<String> = pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.sort();
+    pairs
+}
+
+#[test]
+fn an_address_becomes_the_variables_of_libpq() {
+    assert_eq!(
+        libpq("postgres:///mfaas?host=%2Frun%2Fpg&user=u&password=p"),
+        [
+            "PGDATABASE=mfaas",
+            "PGHOST=/run/pg",
+            "PGPASSWORD=p",
+            "PGPORT=5432",
+            "PGSSLMODE=disable",
+            "PGTARGETSESSIONATTRS=read-write",
+            "PGUSER=u"
+        ]
+    );
+    assert_eq!(
+        libpq("postgres://u@one:1,two/mfaas?sslrootcert=/ca&sslcert=/c&sslkey=/k"),
+        [
+            "PGDATABASE=mfaas",
+            "PGHOST=one,two",
+            "PGPORT=1,5432",
+            "PGSSLCERT=/c",
+            "PGSSLKEY=/k",
+            "PGSSLMODE=verify-full",
+            "PGSSLROOTCERT=/ca",
+            "PGTARGETSESSIONATTRS=read-write",
+            "PGUSER=u"
+        ]
+    );
+    assert!(libpq("postgres://u@one/mfaas").contains(&format!("PGSSLROOTCERT={MACHINE_ROOTS}")));
 }

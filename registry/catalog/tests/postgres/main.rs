@@ -27,6 +27,7 @@ mod scale;
 mod schema;
 mod series;
 mod sessions;
+mod snapshot;
 mod tokens;
 mod upgrade;
 mod usage;

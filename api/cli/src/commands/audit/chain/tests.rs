@@ -105,3 +105,116 @@ fn a_set_that_says_nothing_about_today_is_no_proof() {
     assert_eq!(head_of(&set(1), now), Ok(AuditHead::START));
     assert!(head_of(&set(0), now).unwrap_err().contains("valid until"));
 }
+
+/// A chain whose row 8 says that rows up to 5 are in an archive, and the log without those that it may do without.
+fn archived() -> (Vec<AuditLink>, Vec<AuditLink>) {
+    let mut links = chain(10, "a");
+    let detail = format!(r#"{{"last_row": 5, "hash": "{}"}}"#, links[4].hash);
+    links[7].fields[ACTION] = AuditArchive::ACTION.to_owned();
+    links[7].fields[DETAIL] = detail;
+    let mut at = head(&links, 7);
+    for link in &mut links[7..] {
+        let number = link.row.to_string();
+        at = at.next([number.as_str()].into_iter().chain(link.fields.iter().map(String::as_str)));
+        link.hash = at.hash;
+    }
+    let log = links[4..].to_vec();
+    (links, log)
+}
+
+/// An archive of the rows behind `after`, up to `last`; `change` may do to its lines what it likes.
+fn archive(
+    links: &[AuditLink],
+    (after, last): (u64, u64),
+    change: impl FnOnce(&mut Vec<String>),
+) -> tempfile::NamedTempFile {
+    let start = if after == 0 { AuditHead::START } else { head(links, after) };
+    let first = AuditArchive { format: AuditArchive::FORMAT, start, end: head(links, last) };
+    let mut lines = vec![serde_json::to_string(&first).unwrap()];
+    lines
+        .extend(links[after as usize..last as usize].iter().map(|link| serde_json::to_string(link).unwrap()));
+    change(&mut lines);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
+    file
+}
+
+/// What is found with these archives and that log.
+fn found(log: &[AuditLink], signed: AuditHead, archives: &[&tempfile::NamedTempFile]) -> Verification {
+    let mut walk = Walk::new(None, signed);
+    walk.all = true;
+    let paths: Vec<PathBuf> = archives.iter().map(|file| file.path().to_owned()).collect();
+    take_archives(&mut walk, &paths).unwrap();
+    while let Some(after) = walk.wants() {
+        let behind: Vec<_> = log.iter().filter(|link| link.row > after).cloned().collect();
+        walk.take(&Page { items: behind, next: None });
+    }
+    walk.finish(signed).1
+}
+
+#[test]
+fn archives_and_log_are_one_chain() {
+    let (links, log) = archived();
+    let signed = head(&links, 9);
+    let one = archive(&links, (0, 5), |_| {});
+    let whole = found(&log, signed, &[&one]);
+    assert_eq!((whole.holds, whole.rows, whole.computed, whole.archived_to), (true, 10, 10, None));
+    let (first, second) = (archive(&links, (0, 2), |_| {}), archive(&links, (2, 5), |_| {}));
+    assert!(found(&log, signed, &[&second, &first]).holds, "in whatever order they are named");
+}
+
+#[test]
+fn an_archive_that_is_missing_is_said() {
+    let (links, log) = archived();
+    let signed = head(&links, 9);
+    let said = |archives: &[&tempfile::NamedTempFile]| found(&log, signed, archives).problem.unwrap();
+    assert_eq!(said(&[]), "rows 1 to 5 are in an archive that was not given: name it with --archive FILE");
+    let (first, second) = (archive(&links, (0, 2), |_| {}), archive(&links, (2, 5), |_| {}));
+    assert_eq!(
+        said(&[&first]),
+        "rows 3 to 5 are in an archive that was not given: name it with --archive FILE"
+    );
+    assert!(
+        said(&[&second]).starts_with("rows 1 to 2 are in no archive that was given"),
+        "{}",
+        said(&[&second])
+    );
+
+    // Who does not ask for all of it is told up to where nothing was looked at.
+    let (_, without) = walked(&log, None, signed);
+    assert_eq!((without.holds, without.computed, without.archived_to), (true, 5, Some(5)));
+    let (_, known) = walked(&log, Some(head(&links, 4)), signed);
+    assert!(known.holds, "row 5 is computed from what is known: {known:?}");
+    let needed = problem(&log, Some(head(&links, 2)), signed);
+    assert!(needed.contains("are in an archive"), "what was verified before cannot be: {needed}");
+}
+
+#[test]
+fn rows_that_were_removed_without_an_archive_are_missing() {
+    let links = chain(10, "a");
+    assert_eq!(problem(&links[4..], None, head(&links, 9)), "row 1 is missing; 5 comes next");
+    // One that names another row than the one with which the log begins is none.
+    let (links, _) = archived();
+    assert_eq!(problem(&links[5..], None, head(&links, 9)), "row 1 is missing; 6 comes next");
+}
+
+#[test]
+fn every_change_of_an_archive_shows() {
+    let (links, log) = archived();
+    let said = |change: fn(&mut Vec<String>)| {
+        let file = archive(&links, (0, 5), change);
+        let problem = found(&log, head(&links, 9), &[&file]).problem.unwrap_or_default();
+        problem.replace(&format!("{}: ", file.path().display()), "")
+    };
+    assert_eq!(
+        said(|lines| lines[3] = lines[3].replace("mfaas_server", "nobody")),
+        "row 3 does not match its hash"
+    );
+    assert_eq!(said(|lines| drop(lines.remove(3))), "row 3 is missing; 4 comes next");
+    assert_eq!(said(|lines| lines.swap(3, 4)), "row 3 is missing; 4 comes next");
+    assert_eq!(said(|lines| drop(lines.pop())), "row 5 is missing, with which it ends");
+    assert_eq!(said(|lines| lines.push(lines[5].clone())), "row 6 is missing; 5 comes next");
+    // Written anew from the first row on: it holds in itself, and does not lead to the log.
+    let anew = archive(&chain(5, "mallory"), (0, 5), |_| {});
+    assert_eq!(found(&log, head(&links, 9), &[&anew]).problem.unwrap(), "row 6 does not match its hash");
+}

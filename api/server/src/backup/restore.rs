@@ -1,0 +1,157 @@
+//! Restoring a backup: looked through first, blobs second, the database last and in one transaction.
+
+use std::process::Stdio;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use mfaas_blobs::{BlobError, Blobs};
+use mfaas_catalog::{RestoreScript, RestoreTarget, RolePasswords};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::backup::error::BackupError;
+use crate::backup::manifest::{Manifest, Part};
+use crate::backup::programs::{absent, failed};
+use crate::backup::repository::{LIST_BYTES_MAX, Repository};
+use crate::backup::take::{BLOB_BYTES_MAX, BLOBS_AT_ONCE, DUMP_BYTES_MAX, Site};
+
+/// Reads every part to its end; answers the blobs.
+pub async fn verify(
+    repository: &Repository,
+    name: &str,
+    manifest: &Manifest,
+) -> Result<Vec<Part>, BackupError> {
+    check(repository, name, "the dump of the database", manifest.database, DUMP_BYTES_MAX).await?;
+    check(repository, name, "the list of blobs", manifest.list, LIST_BYTES_MAX).await?;
+    let blobs = repository.list(name, manifest).await?;
+    stream::iter(&blobs)
+        .map(|blob| check(repository, name, "a blob", *blob, BLOB_BYTES_MAX))
+        .buffer_unordered(BLOBS_AT_ONCE)
+        .try_collect::<()>()
+        .await?;
+    Ok(blobs)
+}
+
+/// Puts back a backup that was just verified.
+pub async fn restore(
+    site: &Site,
+    repository: &Repository,
+    (name, manifest): (&str, &Manifest),
+    blobs: &[Part],
+    replace: bool,
+) -> Result<(), BackupError> {
+    let target = RestoreTarget::look(&site.database_url).await?;
+    match target {
+        RestoreTarget { is_empty: true, .. } => {}
+        RestoreTarget { .. } if !replace => return Err(BackupError::Occupied),
+        RestoreTarget { connections: 0, .. } => {}
+        RestoreTarget { connections, .. } => return Err(BackupError::InUse { connections }),
+    }
+    // Blobs first: a row whose blob is on its way would be damage.
+    site.blobs.mark().await?;
+    stream::iter(blobs)
+        .map(|blob| put_back(&repository.blobs, &site.blobs, blob))
+        .buffer_unordered(BLOBS_AT_ONCE)
+        .try_collect::<()>()
+        .await?;
+    let said = serde_json::json!({
+        "backup": name, "taken_at": manifest.taken_at, "release": manifest.release,
+        "audit_head": manifest.audit_head, "epoch": manifest.epoch, "database": manifest.database.digest,
+    });
+    put_back_database(site, repository, manifest, &RestoreScript::new(!target.is_empty, &said)).await?;
+    Ok(mfaas_catalog::migrate(&site.database_url, &RolePasswords::default()).await?)
+}
+
+async fn check(
+    repository: &Repository,
+    name: &str,
+    what: &'static str,
+    part: Part,
+    bytes_max: u64,
+) -> Result<(), BackupError> {
+    let damaged = |cause: String| BackupError::Damaged { backup: name.to_owned(), what, cause };
+    match repository.blobs.check(&part.digest, bytes_max).await {
+        Ok(bytes) if bytes == part.bytes => Ok(()),
+        Ok(bytes) => Err(damaged(format!("it has {bytes} bytes in the place of {}", part.bytes))),
+        Err(error @ (BlobError::Missing { .. } | BlobError::Corrupt { .. } | BlobError::TooLarge { .. })) => {
+            Err(damaged(error.to_string()))
+        }
+        // An unmarked store is a directory of backups that was copied in part; the rest is this machine's fault.
+        Err(error @ BlobError::Unmarked { .. }) => Err(damaged(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One that is there is read as well: what a restore leaves behind is whole.
+async fn put_back(from: &Blobs, to: &Blobs, blob: &Part) -> Result<(), BackupError> {
+    match to.check(&blob.digest, BLOB_BYTES_MAX).await {
+        Ok(_) => Ok(()),
+        Err(BlobError::Missing { .. } | BlobError::Corrupt { .. } | BlobError::TooLarge { .. }) => {
+            Ok(from.copy_to(&blob.digest, to, BLOB_BYTES_MAX).await.map(drop)?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `pg_restore` writes statements, and psql carries them out within a transaction that only we end: whichever program dies, and
+/// whenever, nothing has happened.
+async fn put_back_database(
+    site: &Site,
+    repository: &Repository,
+    manifest: &Manifest,
+    script: &RestoreScript,
+) -> Result<(), BackupError> {
+    const READER: &str = "pg_restore";
+    const WRITER: &str = "psql";
+    let mut reader = site
+        .programs
+        .command(READER, None)
+        .args(["--no-owner", "--exit-on-error", "--file=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(absent(READER))?;
+    let mut writer = site
+        .programs
+        .command(WRITER, Some(&site.database))
+        .args(["--no-psqlrc", "--no-password", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(absent(WRITER))?;
+    let (Some(mut dump), Some(mut statements), Some(mut input)) =
+        (reader.stdin.take(), reader.stdout.take(), writer.stdin.take())
+    else {
+        return Err(failed(WRITER, b"it has no input"));
+    };
+    let mut stream =
+        std::pin::pin!(repository.blobs.open_blob(&manifest.database.digest, DUMP_BYTES_MAX).await?);
+    // Each owns its ends of the pipes: a program that waits for one that is gone has to learn of it.
+    let feeding = async move {
+        while let Some(piece) = stream.next().await {
+            dump.write_all(&piece.map_err(std::io::Error::other)?).await?;
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    let passing = async move {
+        input.write_all(script.before.as_bytes()).await?;
+        tokio::io::copy(&mut statements, &mut input).await?;
+        Ok::<_, std::io::Error>(input)
+    };
+    let closing = async {
+        let (fed, passed, read) = tokio::join!(feeding, passing, reader.wait_with_output());
+        let read = read.map_err(absent(READER))?;
+        // One that failed has said why; the pipe to it broke for that reason.
+        let mut input = match (passed, read.status.success()) {
+            (Ok(_), false) => return Err(failed(READER, &read.stderr)),
+            (Ok(input), true) => input,
+            // psql is gone, and has said why.
+            (Err(_), _) => return Ok(false),
+        };
+        fed.map_err(|error| failed(READER, error.to_string().as_bytes()))?;
+        Ok(input.write_all(script.behind.as_bytes()).await.is_ok())
+    };
+    let (closed, written) = tokio::join!(closing, writer.wait_with_output());
+    let written = written.map_err(absent(WRITER))?;
+    if closed? && written.status.success() { Ok(()) } else { Err(failed(WRITER, &written.stderr)) }
+}
