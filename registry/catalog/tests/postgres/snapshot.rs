@@ -50,8 +50,8 @@ async fn no_blob_goes_between_the_rows_and_the_copies() {
 #[tokio::test]
 async fn what_something_needs_is_told_from_what_may_have_been_forgotten() {
     let world = World::new().await;
-    world.upload("waits", "one", b"waits").await;
-    world.admitted("hello", "two").await;
+    world.admitted("hello", "one").await;
+    world.upload("waits", "two", b"waits").await;
     world.upload("refused", "three", b"refused").await;
     world.damage("UPDATE deployments SET state = 'building' WHERE function = 'refused'").await;
     world.damage("UPDATE deployments SET state = 'refused' WHERE function = 'refused'").await;
