@@ -131,6 +131,7 @@ impl OpenArchive {
                 }
                 false => format!("{name} does not go on where the archive before ends"),
             });
+            return Ok(());
         }
         while walk.problem.is_none()
             && let Some(text) = line(&mut self.lines, &self.path)?
