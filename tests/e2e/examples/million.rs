@@ -23,7 +23,7 @@ use base64::prelude::BASE64_STANDARD;
 use mfaas_attest::{PrivateKey, Statement, sign};
 use mfaas_harness::{Package, Program, Stack, package, wait_for};
 use mfaas_ident::{Digest, FunctionName, VersionNumber};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 /// Callable by number, of each function, at most.
 const RECENT_MAX: u32 = 10;
@@ -64,13 +64,22 @@ fn main() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| audit_rows(&stack, &over));
+        let _over = Over(&over);
         let full = probe.measure("full site, 50 audit rows a second");
         println!("deploy, full / empty: {:.2} x (p50)", full / empty);
         if options.with_node {
             join(&stack, &options, &probe.tenant);
         }
-        over.store(true, Ordering::Relaxed);
     });
+}
+
+/// What is over when this is dropped, by a panic too.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn options() -> Options {
@@ -395,14 +404,13 @@ impl Images {
 
 /// A node that has forgotten everything but who it is, and is called from the start.
 fn join(stack: &Stack, options: &Options, tenant: &str) {
-    let node = stack.pid(Program::Node);
     std::fs::remove_dir_all(stack.home().join("node/state/blobs")).unwrap();
     stack
         .sql()
         .batch_execute("UPDATE node_reports SET body = jsonb_set(body, '{versions}', '0'), epoch = 0")
         .unwrap();
-    rustix::process::kill_process(node, Signal::KILL).unwrap();
-    let begin = Instant::now();
+    stack.kill(Program::Node);
+    let begin = started(stack.pid(Program::Node));
     std::thread::scope(|scope| {
         for number in [options.functions - 1, options.functions / 2] {
             scope.spawn(move || {
@@ -417,6 +425,15 @@ fn join(stack: &Stack, options: &Options, tenant: &str) {
         let took = loaded(stack, options, begin);
         println!("it serves all of it after {took:.1} s");
     });
+}
+
+/// When a process was started.
+fn started(process: Pid) -> Instant {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+    let ticks: f64 = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().parse().unwrap();
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+    let uptime: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    Instant::now() - Duration::from_secs_f64(uptime - ticks / 100.0)
 }
 
 /// Other people's business.
