@@ -262,6 +262,26 @@ CREATE TRIGGER call_tokens_old BEFORE DELETE ON public.call_tokens FOR EACH ROW 
 GRANT DELETE, SELECT ON call_tokens TO mfaas_server;
 GRANT INSERT (id, tenant, caller, functions, issued_at, expires_at, key, issued_by) ON call_tokens TO mfaas_server;
 
+CREATE TABLE certificate_requests (
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    node text NOT NULL,
+    csr text NOT NULL,
+    secret_sha256 text,
+    shown bytea,
+    asked_at timestamp with time zone NOT NULL DEFAULT now(),
+    certificate text,
+    refusal text,
+    CONSTRAINT certificate_requests_pkey PRIMARY KEY (id),
+    CONSTRAINT certificate_requests_bytes_bounded CHECK (((octet_length(csr) <= 16384) AND (octet_length(shown) <= 16384) AND (octet_length(certificate) <= 16384))),
+    CONSTRAINT certificate_requests_one_answer CHECK (((certificate IS NULL) OR (refusal IS NULL))),
+    CONSTRAINT certificate_requests_one_reason CHECK (((secret_sha256 IS NULL) <> (shown IS NULL))),
+    CONSTRAINT certificate_requests_refusal_known CHECK ((refusal = ANY (ARRAY['unknown'::text, 'taken'::text, 'unusable'::text, 'again'::text, 'too_many'::text])))
+);
+GRANT DELETE, SELECT ON certificate_requests TO mfaas_server;
+GRANT SELECT ON certificate_requests TO mfaas_signer;
+GRANT INSERT (node, csr, secret_sha256, shown) ON certificate_requests TO mfaas_server;
+GRANT UPDATE (certificate, refusal) ON certificate_requests TO mfaas_signer;
+
 CREATE TABLE changed_functions (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     tenant text NOT NULL,
@@ -1902,6 +1922,23 @@ BEGIN
         RAISE EXCEPTION 'the role % is not one of the programs', who USING ERRCODE = 'insufficient_privilege';
     END IF;
     RETURN programs[1];
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.renew_node(who text, shown text, certificate text, actor text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    UPDATE nodes SET previous_certificate_sha256 = shown, certificate_sha256 = certificate, renewed_at = now()
+    WHERE name = who AND removed_at IS NULL AND shown IN (certificate_sha256, previous_certificate_sha256)
+          AND (renewed_at IS NULL OR renewed_at < now() - interval '30 minutes');
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM append_audit(actor, 'node.renewed', '', who, jsonb_build_object('by', shown, 'certificate', certificate));
+    RETURN true;
 END $function$;
 
 CREATE OR REPLACE FUNCTION public.set_time()

@@ -2,7 +2,6 @@
 
 mod keeping;
 
-use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -12,10 +11,9 @@ use mfaas_catalog::{Actor, AllowlistSeed, Catalog, CatalogError, NewToken, RoleP
 use mfaas_ident::{BuildVersion, PersonName, Role, Scope, TenantName};
 use mfaas_startup::{Shutdown, Variables};
 
-use crate::authority::ServerName;
 use crate::config::ServeConfig;
 use crate::token::{Secret, check_person};
-use crate::{authority, limits, responses};
+use crate::{limits, responses};
 
 /// The control plane of mfaas: REST, console, node protocol.
 #[derive(Debug, Parser)]
@@ -31,16 +29,6 @@ enum Command {
     Serve,
     /// Bring the schema up to date; MFAAS_DATABASE_URL is the owner's. Repeatable.
     Migrate,
-    /// Make the private authority and the server's certificate in MFAAS_TLS_DIR. Repeatable.
-    ///
-    /// For example: `mfaas-server init --name mfaas.example --name 10.0.0.5`. A server that runs shows the new certificate
-    /// within ten seconds.
-    Init {
-        /// A name or an IP address under which nodes and people reach the server, besides localhost; once for each. The
-        /// certificate then has exactly these; without any, one that is there stays as it is.
-        #[arg(long = "name", value_name = "NAME")]
-        names: Vec<ServerName>,
-    },
     /// Tokens of people and programs.
     #[command(subcommand)]
     Token(TokenCommand),
@@ -94,7 +82,6 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve().await,
         Command::Migrate => migrate().await,
-        Command::Init { names } => init(&names.into_iter().collect()),
         Command::Token(TokenCommand::Create { tenant, role, scopes, name, person }) => {
             let scopes = role.map_or(scopes, |role| role.scopes().to_vec());
             create_token(&tenant, &scopes, &name, person.as_ref()).await
@@ -126,13 +113,6 @@ async fn serve() -> anyhow::Result<()> {
 async fn migrate() -> anyhow::Result<()> {
     let url = Variables::of_process().required("MFAAS_DATABASE_URL")?;
     mfaas_catalog::migrate(&url, &RolePasswords::default()).await.context("migrate")
-}
-
-fn init(names: &BTreeSet<ServerName>) -> anyhow::Result<()> {
-    let dir = PathBuf::from(Variables::of_process().required("MFAAS_TLS_DIR")?);
-    let made = authority::init(&dir, names)?;
-    tracing::info!(dir = %dir.display(), made, "the private authority is there");
-    Ok(())
 }
 
 async fn create_token(

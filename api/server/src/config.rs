@@ -2,13 +2,13 @@
 //! an error that names it; there is no second place where the environment is read.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::authority::server_files;
 use crate::certificate::CertificateFiles;
 use crate::limits::{self, Bounds, Deadlines};
 
+use mfaas_authority::{SERVER_CERTIFICATE, SERVER_KEY};
 use mfaas_catalog::{QueueLimits, Retention};
 use mfaas_startup::{VariableError, Variables};
 
@@ -29,9 +29,9 @@ pub struct ServeConfig {
     pub node_listen: SocketAddr,
     /// `MFAAS_METRICS_LISTEN`: where the numbers are served, alone and in plain HTTP; on the HTTP listener when absent.
     pub metrics_listen: Option<SocketAddr>,
-    /// `MFAAS_TLS_DIR`, made by `init`.
+    /// `MFAAS_TLS_DIR`, made by `mfaas-signer certify-server`.
     pub tls_dir: PathBuf,
-    /// `MFAAS_TLS_CERTIFICATE_FILE` and `MFAAS_TLS_KEY_FILE`: what the server shows; what `init` made in `MFAAS_TLS_DIR`
+    /// `MFAAS_TLS_CERTIFICATE_FILE` and `MFAAS_TLS_KEY_FILE`: what the server shows; what was made in `MFAAS_TLS_DIR`
     /// when absent.
     pub certificate: CertificateFiles,
     /// `MFAAS_CALL_KEYS_DIR`: private keys for call tokens; `call-keys` in `MFAAS_TLS_DIR` when absent.
@@ -207,7 +207,10 @@ fn certificate(variables: &Variables) -> Result<CertificateFiles, VariableError>
         (Some(certificate), Some(key)) => {
             Ok(CertificateFiles { certificate: certificate.into(), key: key.into() })
         }
-        (None, None) => Ok(server_files(Path::new(&variables.required("MFAAS_TLS_DIR")?))),
+        (None, None) => {
+            let dir = PathBuf::from(variables.required("MFAAS_TLS_DIR")?);
+            Ok(CertificateFiles { certificate: dir.join(SERVER_CERTIFICATE), key: dir.join(SERVER_KEY) })
+        }
         (Some(_), None) => Err(VariableError::invalid(
             "MFAAS_TLS_KEY_FILE",
             "the certificate of MFAAS_TLS_CERTIFICATE_FILE needs its private key: set both, or neither",

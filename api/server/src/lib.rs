@@ -6,7 +6,6 @@
 //! what it hands out was signed by somebody else.
 
 pub mod access;
-pub mod authority;
 mod authorize;
 pub mod backup;
 mod call_keys;
@@ -19,6 +18,7 @@ mod console;
 mod edge;
 mod event_stream;
 mod extract;
+mod issuing;
 pub mod limits;
 mod lookups;
 mod metrics;

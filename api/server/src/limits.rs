@@ -204,8 +204,10 @@ pub const DRAIN_CONNECTIONS_MAX: Duration = Duration::from_secs(8);
 pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(10);
 /// The largest such file, in bytes.
 pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 256 << 10;
-/// How long a node's certificate is good for, in days.
-pub const NODE_CERTIFICATE_DAYS: u64 = 365;
+/// How long a node that joins or renews its certificate waits for the signer. It waits itself for half a minute.
+pub const CERTIFICATE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// When it is to ask again, in seconds.
+pub const CERTIFICATE_RETRY_AFTER_S: u32 = 30;
 /// A node that has not reported for this long is called silent, in seconds.
 pub const NODE_SILENT_S: i64 = 30;
 

@@ -13,9 +13,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::authority::Authority;
 use crate::certificate::ServerCertificate;
 use crate::config::ServeConfig;
+use crate::issuing::Issuing;
 use crate::router::{health_router, http_router, metrics_router, node_router};
 use crate::serve::{Listener, serve};
 use crate::state::App;
@@ -54,18 +54,19 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     // Before anything that describes what it counts.
     let prometheus = metrics::install()?;
     let (catalog, blobs) = open_stores(&config).await?;
-    let authority = Authority::load(&config.tls_dir).context("MFAAS_TLS_DIR (run `mfaas-server init`)")?;
+    let issuing =
+        Issuing::load(&config.tls_dir).context("MFAAS_TLS_DIR (run `mfaas-signer certify-server`)")?;
     let (certificate, seen) = ServerCertificate::load(config.certificate.clone())?;
     let acceptors = Acceptors {
         http: config.listen_tls.then(|| certificate.acceptor()).transpose()?,
-        nodes: nodes::acceptor(&authority, &certificate)?,
+        nodes: nodes::acceptor(&issuing.ca_pem, &certificate)?,
     };
     let sockets = Sockets::bind(&config).await?;
     let (http, nodes) = (sockets.http.local_addr()?, sockets.nodes.local_addr()?);
     let metrics = sockets.metrics.as_ref().map(TcpListener::local_addr).transpose()?;
     let health = sockets.health.as_ref().map(TcpListener::local_addr).transpose()?;
     let ready_file = config.ready_file.clone();
-    let app = App::new(config, http, catalog, blobs, authority, prometheus)?;
+    let app = App::new(config, http, catalog, blobs, issuing, prometheus)?;
     app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
     // Whoever asks for readiness first is told something that was looked at.
     let _ = timeout(limits::PART_ANSWER_MAX * 2, parts::look(&app.blobs, &app.blobs_look)).await;

@@ -68,6 +68,11 @@ impl Refusal {
         Self::new(codes::MF0917, detail).retry_after(limits::QUEUE_RETRY_AFTER_S)
     }
 
+    /// No certificate for a node, for a reason that passes.
+    pub fn no_certificate(detail: &str) -> Self {
+        Self::new(codes::MF0721, detail).retry_after(limits::CERTIFICATE_RETRY_AFTER_S)
+    }
+
     fn with(problem: Problem, cause: Option<String>) -> Self {
         Self(Arc::new(Inner { problem, cause, retry_after_s: None }))
     }

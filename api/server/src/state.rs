@@ -13,11 +13,11 @@ use mfaas_ident::TenantName;
 use mfaas_push::Push;
 use tokio_util::sync::CancellationToken;
 
-use crate::authority::Authority;
 use crate::call_keys::CallKeys;
 use mfaas_startup::VariableError;
 
 use crate::config::ServeConfig;
+use crate::issuing::Issuing;
 use crate::limits;
 use crate::lookups::Lookups;
 use crate::news::News;
@@ -42,8 +42,8 @@ pub(crate) struct Shared {
     pub catalog: Catalog,
     /// Uploads and artifacts.
     pub blobs: Blobs,
-    /// Signs nodes' certificates.
-    pub authority: Authority,
+    /// Where nodes' certificates come from.
+    pub issuing: Issuing,
     /// Signs call tokens.
     pub call_keys: CallKeys,
     /// With which people may sign in to the console, if with any.
@@ -88,7 +88,7 @@ impl App {
         http: SocketAddr,
         catalog: Catalog,
         blobs: Blobs,
-        authority: Authority,
+        issuing: Issuing,
         metrics: PrometheusHandle,
     ) -> Result<Self, VariableError> {
         let scheme = if config.listen_tls { "https" } else { "http" };
@@ -103,7 +103,7 @@ impl App {
             push: Push::start(catalog.clone()),
             catalog,
             blobs,
-            authority,
+            issuing,
             news: News::default(),
             metrics,
             counted: tokio::sync::Mutex::default(),

@@ -37,6 +37,7 @@ const DIRECTORIES: &[Directory] = &[
     directory("server/oidc", 0o711, None),
     directory("signer", 0o711, None),
     directory("signer/keys", 0o700, Some(Role::Signer)),
+    directory("signer/ca", 0o700, Some(Role::Signer)),
     directory("root-key", 0o700, None),
     directory("toolchains", 0o755, None),
     directory("vendor", 0o755, None),

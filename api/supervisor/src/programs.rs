@@ -98,6 +98,7 @@ impl Programs<'_> {
         let launch = self
             .with_stores(Role::Signer, "mfaas-signer", SIGNER_ROLE)?
             .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
+            .env("MFAAS_CA_DIR", self.home.join("signer/ca"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Signer));
         let launch = self.with_metrics(launch, 2);

@@ -4,6 +4,7 @@
 //! Nothing here may leave a secret readable by a program that does not need it: keys and
 //! certificates go to directories that only their program enters.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use mfaas_ident::{IdentitySource, Scope};
 use mfaas_wire::{Availability, CreateJoinToken, JoinTokenCreated, NodeState, NodeView, Page, WhoAmI};
 
-use crate::config::{OWNER_ROLE, SERVER_ROLE, UpConfig};
+use crate::config::{OWNER_ROLE, UpConfig};
 use crate::error::SupervisorError;
 use crate::files::{self, write_atomically};
 use crate::identity::{Identities, Role};
@@ -177,13 +178,35 @@ fn identity_provider(home: &Home, identities: &Identities, file: &Path) -> Resul
     Ok(())
 }
 
-/// The private certificate authority and the server's certificate, on the first run.
+/// The private certificate authority, which is the signer's, and the server's certificate, on the first run. A home of release
+/// 0.2 has the authority's key with the server: it moves to the signer.
 fn certificates(programs: &Programs<'_>, identities: &Identities) -> Result<(), SupervisorError> {
     let home = programs.home;
-    let names = programs.config.certificate_names();
-    let names = names.into_iter().flat_map(|name| ["--name".to_owned(), name]);
-    programs.server_command(SERVER_ROLE)?.arg("init").args(names).run(home, identities)?;
-    publish_copy(&home.join("server/tls/ca.pem"), &home.join("ca.pem"))
+    let signer = programs.siblings.path("mfaas-signer");
+    let (ca_dir, tls_dir) = (home.join("signer/ca"), home.join("server/tls"));
+    let old_key = tls_dir.join("ca.key");
+    let mut init: Vec<OsString> = vec!["init-authority".into(), "--ca-dir".into(), ca_dir.clone().into()];
+    if old_key.is_file() {
+        init.extend(["--from".into(), tls_dir.clone().into()]);
+    }
+    run_as_self(&signer, init)?;
+    let certify = ["certify-server".into(), "--ca-dir".into(), ca_dir.clone().into(), "--tls-dir".into()];
+    let mut certify = Vec::from(certify);
+    certify.push(OsString::from(&tls_dir));
+    for name in programs.config.certificate_names() {
+        certify.extend(["--name".into(), name.into()]);
+    }
+    run_as_self(&signer, certify)?;
+    for path in files_below(&ca_dir)? {
+        files::give(&path, identities.of(Role::Signer), 0o600)?;
+    }
+    for name in ["ca.pem", "server.pem", "server.key"] {
+        files::give(&tls_dir.join(name), identities.of(Role::Server), 0o600)?;
+    }
+    if old_key.is_file() {
+        std::fs::remove_file(&old_key).map_err(SupervisorError::io("cannot remove", &old_key))?;
+    }
+    publish_copy(&tls_dir.join("ca.pem"), &home.join("ca.pem"))
 }
 
 /// Starts the server; from then on it keeps the ports that it got, restarts included.

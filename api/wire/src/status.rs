@@ -99,6 +99,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0717, 503),
     (codes::MF0718, 503),
     (codes::MF0719, 502),
+    (codes::MF0721, 503),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),

@@ -191,6 +191,7 @@ table! { $
     MF0717 "A key list does not follow the one that the node has.", "The node keeps what it serves; publish the lists in between, or pin a newer key list on the node.";
     MF0718 "There are two key lists of one version.", "The node keeps the one that it has; the holders of the root keys have to look at who signed the other.";
     MF0719 "The function's machine code is not verified, and this node runs no other.", "Deploy it again: it is compiled to code that verifies.";
+    MF0721 "The site issues no certificate now.", "Ask again: a join token was not used, and nodes that have a certificate go on. The operator has to see that a signer with MFAAS_CA_DIR runs, and who makes join tokens.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";

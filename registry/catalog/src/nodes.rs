@@ -25,9 +25,6 @@ pub struct JoinedNode {
     pub joined_at: DateTime<Utc>,
 }
 
-/// Before a certificate is renewed again. A node asks every hour.
-const RENEWAL_PAUSE_MINUTES: i32 = 30;
-
 /// A join token that is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct NewJoinToken<'a> {
@@ -224,7 +221,7 @@ impl Catalog {
             .await?;
         match outcome.as_str() {
             "joined" => {}
-            "taken" => return Err(name_taken(node)),
+            "taken" => return Err(CatalogError::name_taken(node)),
             _ => return Err(CatalogError::NotFound { what: "join token" }),
         }
         let row = sqlx::query("SELECT name, certificate_sha256, joined_at FROM nodes WHERE name = $1")
@@ -278,29 +275,16 @@ impl Catalog {
         certificate: &Digest,
     ) -> Result<(), CatalogError> {
         let mut tx = self.begin().await?;
-        let renewed = sqlx::query(
-            "UPDATE nodes SET previous_certificate_sha256 = $2, certificate_sha256 = $3, renewed_at = now()
-             WHERE name = $1 AND removed_at IS NULL AND $2 IN (certificate_sha256, previous_certificate_sha256)
-                   AND (renewed_at IS NULL OR renewed_at < now() - make_interval(mins => $4))",
-        )
-        .bind(node.as_str())
-        .bind(by.to_string())
-        .bind(certificate.to_string())
-        .bind(RENEWAL_PAUSE_MINUTES)
-        .execute(&mut *tx)
-        .await?;
-        if renewed.rows_affected() != 1 {
-            return Err(CatalogError::Conflict {
-                reason: format!("A certificate is renewed once in {RENEWAL_PAUSE_MINUTES} minutes."),
-            });
+        let renewed: bool = sqlx::query_scalar("SELECT renew_node($1, $2, $3, $4)")
+            .bind(node.as_str())
+            .bind(by.to_string())
+            .bind(certificate.to_string())
+            .bind(Actor::node(node).as_str())
+            .fetch_one(&mut *tx)
+            .await?;
+        if !renewed {
+            return Err(CatalogError::certificate_is_new());
         }
-        let detail = serde_json::json!({"by": by, "certificate": certificate});
-        let actor = &Actor::node(node);
-        audit::append(
-            &mut tx,
-            Entry { actor, action: "node.renewed", tenant: "", subject: node.as_str(), detail },
-        )
-        .await?;
         Ok(tx.commit().await?)
     }
 
@@ -432,12 +416,21 @@ fn no_certificate_of(node: &NodeName) -> Digest {
     Digest::of(format!("no certificate of {node}").as_bytes())
 }
 
-fn name_taken(node: &NodeName) -> CatalogError {
-    CatalogError::Conflict {
-        reason: format!(
+impl CatalogError {
+    /// A node has the name, and the join token is not for it.
+    #[must_use]
+    pub fn name_taken(node: &NodeName) -> Self {
+        let reason = format!(
             "A node `{node}` has joined already: take another name, remove that node (`mfaas node remove {node}`), \
              or make a token for it (`mfaas node join-token --node {node}`)."
-        ),
+        );
+        Self::Conflict { reason }
+    }
+
+    /// The certificate was renewed a moment ago.
+    #[must_use]
+    pub fn certificate_is_new() -> Self {
+        Self::Conflict { reason: "A certificate is renewed once in 30 minutes.".to_owned() }
     }
 }
 

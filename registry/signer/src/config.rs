@@ -17,6 +17,8 @@ pub(crate) struct ServeConfig {
     pub(crate) blobs_url: String,
     /// Holds the online keys.
     pub(crate) keys_dir: PathBuf,
+    /// The site's authority, if this signer issues certificates.
+    pub(crate) authority: Option<AuthorityConfig>,
     /// Written once the loop runs.
     pub(crate) ready_file: Option<PathBuf>,
     /// Where metrics are shown; nowhere if absent.
@@ -29,6 +31,19 @@ pub(crate) struct ServeConfig {
     pub(crate) builds_agreement: usize,
 }
 
+/// What certificates are issued with.
+#[derive(Debug)]
+pub(crate) struct AuthorityConfig {
+    /// Holds the authority's certificate and key.
+    pub(crate) ca_dir: PathBuf,
+    /// How many nodes join within an hour at most.
+    pub(crate) joins_per_hour: usize,
+}
+
+/// The range of `MFAAS_JOINS_PER_HOUR`, and what it is when nobody says.
+const JOINS_PER_HOUR_MAX: usize = 100_000;
+const JOINS_PER_HOUR: usize = 1_000;
+
 impl ServeConfig {
     /// Reads and checks every variable.
     pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
@@ -36,6 +51,7 @@ impl ServeConfig {
             database_url: variables.required("MFAAS_DATABASE_URL")?,
             blobs_url: variables.required("MFAAS_BLOBS_URL")?,
             keys_dir: variables.required("MFAAS_KEYS_DIR")?.into(),
+            authority: authority(variables)?,
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
             metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             default_access: variables
@@ -47,6 +63,12 @@ impl ServeConfig {
             builds_agreement: variables.number("MFAAS_BUILDS_AGREEMENT", 1..=BUILDS_AGREEMENT_MAX, 1)?,
         })
     }
+}
+
+fn authority(variables: &Variables) -> Result<Option<AuthorityConfig>, VariableError> {
+    let joins_per_hour = variables.number("MFAAS_JOINS_PER_HOUR", 1..=JOINS_PER_HOUR_MAX, JOINS_PER_HOUR)?;
+    let ca_dir = variables.optional("MFAAS_CA_DIR")?.map(PathBuf::from);
+    Ok(ca_dir.map(|ca_dir| AuthorityConfig { ca_dir, joins_per_hour }))
 }
 
 fn sandbox_level(text: &str) -> Result<SandboxLevel, &'static str> {

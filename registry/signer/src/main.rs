@@ -1,4 +1,5 @@
-//! `mfaas-signer`: holds the online key, repeats what can be repeated, decides again, signs.
+//! `mfaas-signer`: holds the online key, repeats what can be repeated, decides again, signs. It holds the key of the site's
+//! certificate authority too, and issues certificates of nodes.
 //!
 //! It takes no request: where it is told to, a listener shows its metrics and nothing else. Work comes as rows of the database and bytes of the blob store, woken by
 //! NOTIFY and by a poll each second; a crash at any moment leaves the row for the next start,
@@ -9,6 +10,7 @@
 
 mod agreement;
 mod arguments;
+mod certificates;
 mod closure;
 mod config;
 mod connection;
@@ -27,7 +29,7 @@ mod serve;
 mod serving;
 mod tree;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
@@ -51,6 +53,8 @@ const USAGE: &str = "usage: mfaas-signer serve [PASSPHRASE]
        mfaas-signer finish-rotation --root-dir DIR --keys-dir DIR
        mfaas-signer publish-keylist FILE
        mfaas-signer resign FILE [PASSPHRASE]
+       mfaas-signer init-authority --ca-dir DIR [--from TLS-DIR]
+       mfaas-signer certify-server --ca-dir DIR --tls-dir DIR [--name NAME]...
        mfaas-signer --version
 PASSPHRASE:  --passphrase-file FILE | --passphrase-fd N; it is asked for at the terminal without either, if a key file takes one";
 
@@ -84,6 +88,8 @@ fn run() -> anyhow::Result<()> {
         }
         Some("resign") => resign(given),
         Some("--version") => say_version(given),
+        Some("init-authority") => init_authority(given),
+        Some("certify-server") => certify_server(given),
         Some(_) => bail!(USAGE),
     }
 }
@@ -214,5 +220,41 @@ fn resign(mut given: Arguments) -> anyhow::Result<()> {
         eprintln!("mfaas-signer: {left}");
     }
     ensure!(done.left.is_empty(), "{} statements stay as they were", done.left.len());
+    Ok(())
+}
+
+/// The authority whose certificates nodes and servers have, made anew or taken over from a server of release 0.2.
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn init_authority(mut given: Arguments) -> anyhow::Result<()> {
+    let ca_dir = given.path("--ca-dir")?;
+    let from = given.value("--from")?.map(PathBuf::from);
+    given.end()?;
+    let made = match &from {
+        Some(tls_dir) => mfaas_authority::take_over(tls_dir, &ca_dir)?,
+        None => mfaas_authority::init(&ca_dir)?,
+    };
+    let what =
+        if made { "the authority is in" } else { "the authority was there already: nothing was changed in" };
+    println!("{what} {}", ca_dir.display());
+    if let Some(tls_dir) = from {
+        let key = tls_dir.join(mfaas_authority::CA_KEY);
+        println!("remove {} on every server that is no longer of release 0.2", key.display());
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn certify_server(mut given: Arguments) -> anyhow::Result<()> {
+    let (ca_dir, tls_dir) = (given.path("--ca-dir")?, given.path("--tls-dir")?);
+    let names = given.values("--name")?;
+    given.end()?;
+    let parsed = names.iter().map(|name| name.parse().map_err(|why| anyhow::anyhow!("--name {name}: {why}")));
+    let made = mfaas_authority::certify_server(&ca_dir, &tls_dir, &parsed.collect::<Result<_, _>>()?)?;
+    let what = if made {
+        "the server's certificate is in"
+    } else {
+        "it has these names already: nothing was changed in"
+    };
+    println!("{what} {}", tls_dir.display());
     Ok(())
 }

@@ -16,6 +16,7 @@ use postgres::fallible_iterator::FallibleIterator as _;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::certificates::Issuer;
 use crate::config::ServeConfig;
 use crate::deploy::{self, PollOutcome, SigningContext};
 use crate::passphrase::Source;
@@ -62,6 +63,10 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
     let stop = mfaas_startup::shutdown_flag()?;
     let shown = show_metrics(&config)?;
     let context = open_context(&config, passphrase)?;
+    let mut issuer = config.authority.as_ref().map(Issuer::open).transpose()?;
+    if issuer.is_none() {
+        tracing::info!("MFAAS_CA_DIR is not set: this signer issues no certificates of nodes");
+    }
     let Some(mut client) = connect_when_ready(&config, &context, &stop)? else { return Ok(()) };
     if let Some(file) = &config.ready_file {
         write_ready_file(file, shown).context("MFAAS_READY_FILE")?;
@@ -72,7 +77,7 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
     let mut taken_up = None;
     while !stop.load(Ordering::Relaxed) {
         let worked = take_up(&mut client, &context, &mut taken_up)
-            .and_then(|()| work(&mut client, &context, &mut remembered, &stop));
+            .and_then(|()| work(&mut client, &context, issuer.as_mut(), &mut remembered, &stop));
         if let Err(error) = worked {
             if ledger::is_contention(&error) {
                 tracing::warn!(error = format!("{error:#}"), "another program was in the way; trying again");
@@ -168,11 +173,16 @@ fn take_up(client: &mut Client, context: &SigningContext, last: &mut Option<Inst
 fn work(
     client: &mut Client,
     context: &SigningContext,
+    mut issuer: Option<&mut Issuer>,
     Remembered { deferred, admitted }: &mut Remembered,
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
     let mut set_at = Instant::now();
     while !stop.load(Ordering::Relaxed) {
+        // Somebody waits for these, and each takes no longer than a signature.
+        if let Some(issuer) = &mut issuer {
+            issuer.answer(client)?;
+        }
         let waiting: Vec<Uuid> =
             deferred.iter().filter(|(_, d)| d.since.elapsed() < DEFER).map(|(id, _)| *id).collect();
         let began = Instant::now();

@@ -1,7 +1,12 @@
 //! What a node must not believe.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::PathBuf,
+    time::Duration,
+};
 
 use base64::Engine as _;
 use mfaas_attest::{PrivateKey, Statement};
@@ -326,4 +331,24 @@ fn run_signer(arguments: &[&std::ffi::OsStr], variables: &[(&str, &str)]) {
     let mut command = std::process::Command::new(mfaas_harness::programs().join("mfaas-signer"));
     let output = command.args(arguments).envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Up to release 0.2 the server held the key of the site's authority. The node joins anew by the signer that has it then.
+#[test]
+fn a_home_of_release_0_2_gives_the_key_of_its_authority_to_the_signer() {
+    let stack = Stack::start();
+    let (new, old) = (stack.home().join("signer/ca"), stack.home().join("server/tls/ca.key"));
+    assert!(!old.exists(), "the server has no key of the authority");
+    let key = fs::read(new.join("ca.key")).unwrap();
+    let _ = stack.down().ok();
+    fs::rename(new.join("ca.key"), &old).unwrap();
+    fs::remove_dir_all(&new).unwrap();
+    fs::remove_file(stack.home().join("node/state/node.pem")).unwrap();
+    stack.up();
+    assert_eq!(fs::read(new.join("ca.key")).unwrap(), key);
+    let (directory, file) = (fs::metadata(&new).unwrap(), fs::metadata(new.join("ca.key")).unwrap());
+    assert_eq!((file.permissions().mode() & 0o777, file.uid()), (0o600, directory.uid()));
+    assert!(!old.exists(), "the key is where it was");
+    let joined = "SELECT count(*) FROM audit_log WHERE action = 'node.joined' AND actor = 'mfaas-signer'";
+    assert_eq!(stack.sql().query_one(joined, &[]).unwrap().get::<_, i64>(0), 2);
 }

@@ -10,7 +10,6 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::authority::Authority;
 use crate::certificate::{ServerCertificate, TlsError, protocols};
 
 /// The other end of a connection on the node listener.
@@ -23,6 +22,8 @@ pub(crate) struct Peer {
 /// A certificate that our authority signed and the peer holds the key of.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerCertificate {
+    /// The DER.
+    pub der: Vec<u8>,
     /// SHA-256 of the DER.
     pub sha256: Digest,
     /// The one common name of its subject; none when there are several, or none.
@@ -38,7 +39,7 @@ impl Peer {
 }
 
 fn peer_certificate(der: &CertificateDer<'_>) -> PeerCertificate {
-    PeerCertificate { sha256: Digest::of(der), common_name: common_name(der) }
+    PeerCertificate { der: der.to_vec(), sha256: Digest::of(der), common_name: common_name(der) }
 }
 
 fn common_name(der: &[u8]) -> Option<String> {
@@ -50,13 +51,10 @@ fn common_name(der: &[u8]) -> Option<String> {
 
 /// TLS that shows the server's certificate and takes a client's if our authority signed it. No
 /// certificate is taken too, for `join`; a certificate of somebody else breaks the handshake.
-pub(crate) fn acceptor(
-    authority: &Authority,
-    certificate: &Arc<ServerCertificate>,
-) -> Result<TlsAcceptor, TlsError> {
+pub(crate) fn acceptor(ca_pem: &str, certificate: &Arc<ServerCertificate>) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(authority.ca_pem.as_bytes()) {
+    for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
         roots.add(certificate?)?;
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))

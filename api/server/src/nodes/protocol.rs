@@ -10,23 +10,25 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use mfaas_attest::SHARDS_AT_ONCE_MAX;
-use mfaas_catalog::{BanOutcome, CatalogError, Charged, Held, JoinedNode};
+use mfaas_catalog::{BanOutcome, Charged, Held, JoinedNode};
 use mfaas_delivery::{
     BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, MessageError, RenewalRequest,
     Report, SERVER_PROTOCOL, UsageReport,
 };
-use mfaas_ident::{BuildVersion, Digest, Epoch, NodeName};
+use mfaas_ident::{BuildVersion, Digest, Epoch};
 use mfaas_push::PushError;
 use mfaas_rules::codes;
 use serde::Deserialize;
 
-use crate::authority::{AuthorityError, NodeCertificate};
 use crate::connections::Connection;
 use crate::extract::{Json, JsonList, Path, Query};
+use crate::issuing::stranger;
 use crate::refusal::Refusal;
 use crate::responses::artifacts::{KeyListQuery, artifact_response, envelope_response, key_list_response};
 use crate::state::App;
 use crate::token::Secret;
+
+use super::Peer;
 
 impl From<PushError> for Refusal {
     fn from(error: PushError) -> Self {
@@ -51,49 +53,32 @@ pub(super) async fn join(
 ) -> Result<axum::Json<JoinResponse>, Refusal> {
     request.check()?;
     app.lookups.check(connection.peer())?;
-    let stranger = || Refusal::new(codes::MF0710, "The join token is not valid for this node.");
     let secret = Secret::parse_bare(&request.token).ok_or_else(stranger)?;
-    // Signed before the token is used, so that a bad request does not cost a use of it. The
-    // certificate opens nothing until the catalog knows it, and leaves only if it does.
-    let certificate = signed(&app, &request.name, &request.csr_pem)?;
-    let (key, sha256) = (&certificate.key_sha256, &certificate.sha256);
-    match app.catalog.join_node(&request.name, &secret.hash(), key, sha256).await {
-        Ok(_) => {}
-        Err(CatalogError::NotFound { .. }) => {
-            app.lookups.note_unknown(connection.peer());
-            return Err(stranger());
-        }
-        Err(error) => return Err(error.into()),
+    let issued = app.issuing.join(&app.catalog, &request.name, &secret.hash(), &request.csr_pem).await;
+    if issued.as_ref().is_err_and(|refusal| refusal.problem().code == codes::MF0710.id()) {
+        app.lookups.note_unknown(connection.peer());
     }
-    Ok(answered(&app, certificate))
+    Ok(answered(&app, issued?))
 }
 
 /// A new certificate for a node that has one.
 pub(super) async fn renew(
     State(app): State<App>,
     Extension(node): Extension<JoinedNode>,
+    Extension(peer): Extension<Peer>,
     Json(request): Json<RenewalRequest>,
 ) -> Result<axum::Json<JoinResponse>, Refusal> {
     request.check()?;
-    let certificate = signed(&app, &node.name, &request.csr_pem)?;
-    app.catalog.renew_node(&node.name, &node.certificate_sha256, &certificate.sha256).await?;
+    let shown = peer.certificate.ok_or_else(|| Refusal::new(codes::MF0710, "No client certificate."))?;
+    let certificate = app.issuing.renew(&app.catalog, &node.name, &shown.der, &request.csr_pem).await?;
     Ok(answered(&app, certificate))
 }
 
-fn signed(app: &App, node: &NodeName, csr_pem: &str) -> Result<NodeCertificate, Refusal> {
-    app.authority.sign_node(node, csr_pem).map_err(|error| match error {
-        AuthorityError::Request(_) => {
-            Refusal::invalid("The certificate request cannot be used.").because(error)
-        }
-        other => Refusal::internal(other),
-    })
-}
-
-fn answered(app: &App, certificate: NodeCertificate) -> axum::Json<JoinResponse> {
+fn answered(app: &App, certificate_pem: String) -> axum::Json<JoinResponse> {
     axum::Json(JoinResponse {
         protocol: SERVER_PROTOCOL,
-        certificate_pem: certificate.pem,
-        ca_pem: app.authority.ca_pem.clone(),
+        certificate_pem,
+        ca_pem: app.issuing.ca_pem.clone(),
     })
 }
 

@@ -539,3 +539,54 @@ async fn calls_go_where_the_site_says_and_nodes_that_are_silent_or_behind_are_co
         assert!(numbers.contains(&format!("mfaas_node_states{{state=\"{state}\"}} 1")), "{state}: {numbers}");
     }
 }
+
+/// A server as sites have them: the key of the authority is the signer's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_the_authority_s_key_passes_on_what_the_signer_says_and_says_that_it_is_away() {
+    let server = Server::start_as(&[], |config| {
+        std::fs::remove_file(config.tls_dir.join("ca.key")).unwrap();
+    })
+    .await;
+    let (stranger, url) = (client(&server, None), server.node_url("/node/v1/join"));
+    let key = KeyPair::generate().unwrap();
+    let token = join_token(&server, "node-1").await;
+    let request = join_request("node-1", &token, &key);
+    let begun = Instant::now();
+    let response = stranger.post(&url).json(&request).send().await.unwrap();
+    assert!(begun.elapsed() >= limits::CERTIFICATE_WAIT_MAX);
+    assert_eq!(
+        (response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()),
+        (503, "30")
+    );
+    assert_eq!(response.json::<Value>().await.unwrap()["code"], "MF0721");
+    let left = "SELECT (SELECT count(*) FROM certificate_requests) + (SELECT sum(uses) FROM join_tokens)";
+    assert_eq!(server.db.sql(left), "0", "nobody joins later by what nobody waits for");
+
+    for (said, status, code) in [
+        ("refusal = 'unknown'", 403, json!("MF0710")),
+        ("refusal = 'taken'", 409, json!("MF0908")),
+        ("refusal = 'unusable'", 400, json!("MF0904")),
+        ("refusal = 'again'", 409, json!("MF0908")),
+        ("refusal = 'too_many'", 503, json!("MF0721")),
+        ("certificate = 'the certificate'", 200, Value::Null),
+    ] {
+        let asked = tokio::spawn({
+            let (stranger, url, request) = (stranger.clone(), url.clone(), request.clone());
+            async move { post(&stranger, &url, &request).await }
+        });
+        let row = format!(
+            "UPDATE certificate_requests SET {said} WHERE node = 'node-1' AND shown IS NULL AND csr LIKE '-----BEGIN%'
+             AND secret_sha256 = (SELECT secret_sha256 FROM join_tokens) RETURNING 1"
+        );
+        let until = Instant::now() + Duration::from_secs(10);
+        while server.db.sql(&row).is_empty() {
+            assert!(Instant::now() < until, "the server asks nobody");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let (answered, answer) = asked.await.unwrap();
+        assert_eq!((answered, &answer["code"]), (status, &code), "{said}: {answer}");
+        if status == 200 {
+            assert_eq!(answer["certificate_pem"], "the certificate");
+        }
+    }
+}

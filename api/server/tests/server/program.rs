@@ -53,7 +53,6 @@ fn an_operator_sets_up_and_serves_and_stops() {
     assert!(early.wait().unwrap().success(), "SIGTERM ends one that waits with 0");
     for _ in 0..2 {
         ok(run(&owner, dir.path(), &["migrate"]));
-        ok(run(&owner, dir.path(), &["init"]));
     }
     let own = db.url("mfaas_server");
     let token = ok(run(
@@ -77,6 +76,10 @@ fn an_operator_sets_up_and_serves_and_stops() {
     let told = String::from_utf8(denied.stderr).unwrap();
     assert!(!denied.status.success() && told.contains("only the owner"), "{told}");
     ok(run(&owner, dir.path(), &import));
+    let tls = dir.path().join("tls");
+    mfaas_authority::init(&dir.path().join("ca")).unwrap();
+    mfaas_authority::certify_server(&dir.path().join("ca"), &tls, &std::collections::BTreeSet::new())
+        .unwrap();
     serves_and_stops(&own, dir.path(), &token);
 }
 

@@ -11,6 +11,7 @@ mod claims;
 mod cluster;
 mod connections;
 mod contention;
+mod issuing;
 mod revoked_calls;
 mod root;
 mod rotation;

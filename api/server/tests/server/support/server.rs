@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use mfaas_catalog::{Actor, Catalog, NewToken};
 use mfaas_ident::{PersonName, Role, Scope, TenantName};
+use mfaas_server::Running;
 use mfaas_server::config::ServeConfig;
 use mfaas_server::token::Secret;
-use mfaas_server::{Running, authority};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -71,7 +71,9 @@ impl Server {
         let db = tokio::task::spawn_blocking(Database::new).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("blobs")).unwrap();
-        authority::init(&dir.path().join("tls"), &BTreeSet::new()).unwrap();
+        let tls = dir.path().join("tls");
+        mfaas_authority::init(&tls).unwrap();
+        mfaas_authority::certify_server(&tls, &tls, &BTreeSet::new()).unwrap();
         let mut config = config(&db, dir.path(), more);
         change(&mut config);
         Self::run(db, Arc::new(dir), config).await

@@ -15,6 +15,7 @@ const BOUNDED: &[(&str, &str)] = &[
     ("audit_pending", "empty but within a transaction"),
     ("builders", "one row an instance of the builder; those that are gone are forgotten"),
     ("call_keys", "one key a month for each server"),
+    ("certificate_requests", "what waits for the signer, ten minutes at most"),
     ("changed_functions", "what the next serving set says, within a second"),
     ("desired_generation", "one row"),
     ("imported", "two rows"),

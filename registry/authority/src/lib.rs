@@ -1,17 +1,18 @@
-//! The private certificate authority: made once by `init`, trusted by nobody but our own nodes.
+//! The private certificate authority of a site: made once, on the host of the signer, trusted by nobody but the site's own
+//! nodes and servers.
 //!
-//! It signs the server's certificate for the node listener and, against a join token, the nodes'
-//! client certificates. What a node asks for beyond its public key is ignored: name, purpose and
-//! life are set here. Key files are made with mode 0600 and never overwritten.
+//! It signs the server's certificate and, for whoever checked that a node may have one, the nodes' client certificates. What
+//! a node asks for beyond its public key is ignored: name, purpose and life are set here. Files with a key are made with mode
+//! 0600 and never overwritten.
+
+mod names;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use chrono::Datelike as _;
 use mfaas_ident::{Digest, NodeName};
@@ -19,49 +20,9 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType,
 };
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_parser::prelude::{ASN1Time, FromDer as _, GeneralName, X509Certificate};
 
-use crate::certificate::CertificateFiles;
-use crate::limits;
-
-/// A name under which nodes and people reach the server: a host's DNS name, or an IP address.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ServerName(String);
-
-impl FromStr for ServerName {
-    type Err = &'static str;
-
-    /// A DNS name in lower case, its first label may be `*`, or an address without brackets and port.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(address) = text.parse::<IpAddr>() {
-            return if address.is_unspecified() {
-                Err("0.0.0.0 and :: name no machine: give an address that it is reached at")
-            } else {
-                Ok(Self(address.to_string()))
-            };
-        }
-        let name = text.to_ascii_lowercase();
-        let is_plain = |label: &str| {
-            let ends = [label.chars().next(), label.chars().next_back()];
-            let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            label.len() <= 63 && label.chars().all(inside) && !ends.contains(&Some('-')) && !label.is_empty()
-        };
-        let labels = name.strip_prefix("*.").unwrap_or(&name);
-        // A last label of digits alone is an address that is not one (RFC 1123 2.1).
-        let is_host =
-            labels.split('.').next_back().is_some_and(|last| last.contains(|c: char| !c.is_ascii_digit()));
-        if name.len() <= 253 && is_host && labels.split('.').all(is_plain) {
-            return Ok(Self(name));
-        }
-        Err("expected a DNS name such as mfaas.example, or an IP address, without a port")
-    }
-}
-
-impl fmt::Display for ServerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+pub use names::ServerName;
 
 /// Why the authority could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -83,12 +44,23 @@ pub enum AuthorityError {
         /// What is missing.
         missing: &'static str,
     },
+    /// A directory belongs to another authority.
+    #[error("{} is not of the authority in {}: nothing was changed", other.display(), dir.display())]
+    Another {
+        /// The authority's directory.
+        dir: PathBuf,
+        /// What another one has made.
+        other: PathBuf,
+    },
     /// The server's certificate is not one that was made here.
-    #[error("{}: is no certificate that `mfaas-server init` has made; restore it", path.display())]
+    #[error("{}: is no certificate that `mfaas-signer certify-server` has made; restore it", path.display())]
     Damaged {
         /// Which.
         path: PathBuf,
     },
+    /// The certificate that a node shows does not entitle it to this one.
+    #[error("the certificate that the node shows is not one of its own, is over, or has another key")]
+    Shown,
     /// A certificate request of a node is not one.
     #[error("the certificate request cannot be used: {0}")]
     Request(#[source] rcgen::Error),
@@ -97,26 +69,32 @@ pub enum AuthorityError {
     Certificate(#[from] rcgen::Error),
 }
 
-const CA_CERTIFICATE: &str = "ca.pem";
-const CA_KEY: &str = "ca.key";
-const SERVER_CERTIFICATE: &str = "server.pem";
-const SERVER_KEY: &str = "server.key";
+/// The authority's certificate, in its directory and in that of each server.
+pub const CA_CERTIFICATE: &str = "ca.pem";
+/// Its key, in its directory alone; up to release 0.2 in that of each server.
+pub const CA_KEY: &str = "ca.key";
+/// The server's certificate, in that of each server.
+pub const SERVER_CERTIFICATE: &str = "server.pem";
+/// Its key.
+pub const SERVER_KEY: &str = "server.key";
 /// What the server's certificate always names: this machine for itself.
 const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-const FILES: [&str; 4] = [CA_CERTIFICATE, CA_KEY, SERVER_CERTIFICATE, SERVER_KEY];
 
 /// How long the authority and the server's certificate are good for, in days.
 const AUTHORITY_DAYS: u64 = 3_650;
+/// How long a node's certificate is good for, in days. It is renewed from two thirds of that on.
+const NODE_CERTIFICATE_DAYS: u64 = 365;
 
 /// The authority, loaded.
-pub(crate) struct Authority {
+#[derive(Debug)]
+pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate, PEM.
-    pub ca_pem: String,
+    ca_pem: String,
 }
 
 /// A certificate for a node.
-pub(crate) struct NodeCertificate {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCertificate {
     /// What the node gets.
     pub pem: String,
     /// SHA-256 of the DER, by which the node is found later.
@@ -125,26 +103,95 @@ pub(crate) struct NodeCertificate {
     pub key_sha256: Digest,
 }
 
-/// The server's certificate that the authority in `dir` has made, and its key.
-pub fn server_files(dir: &Path) -> CertificateFiles {
-    CertificateFiles { certificate: dir.join(SERVER_CERTIFICATE), key: dir.join(SERVER_KEY) }
+/// Makes the authority in `dir` unless it is there; says whether it made it.
+///
+/// # Errors
+/// One of its two files without the other, which a person has to restore.
+pub fn init(dir: &Path) -> Result<bool, AuthorityError> {
+    if is_there(dir, &[CA_CERTIFICATE, CA_KEY])? {
+        return Ok(false);
+    }
+    let key = KeyPair::generate()?;
+    let certificate = authority_params().self_signed(&key)?;
+    store(dir, &certificate.pem(), &key.serialize_pem())?;
+    Ok(true)
 }
 
-/// Makes the authority and the server's certificate in `dir`, unless they are there already. The certificate names this
-/// machine for itself and what `names` says, hosts and IP addresses; one that is there and names something else is made
-/// anew, over the key that it has. No names leave one that is there as it is. Says whether it made any.
-pub fn init(dir: &Path, names: &BTreeSet<ServerName>) -> Result<bool, AuthorityError> {
+/// Takes over the authority that a server of release 0.2 has in its directory: copies it, unless `dir` has it already. That
+/// server goes on; its key is for a person to remove, once no server of that release is left.
+///
+/// # Errors
+/// [`AuthorityError::Another`] if `dir` has another one.
+pub fn take_over(tls_dir: &Path, dir: &Path) -> Result<bool, AuthorityError> {
+    let (certificate, key) = (read(&tls_dir.join(CA_CERTIFICATE))?, read(&tls_dir.join(CA_KEY))?);
+    // What does not fit together is no authority.
+    Issuer::from_ca_cert_pem(&certificate, KeyPair::from_pem(&key)?)?;
+    if is_there(dir, &[CA_CERTIFICATE, CA_KEY])? {
+        same_authority(dir, tls_dir)?;
+        return Ok(false);
+    }
+    store(dir, &certificate, &key)?;
+    Ok(true)
+}
+
+/// Makes the server's certificate in `tls_dir`, unless it is there, and puts the authority's beside it. It names this machine
+/// for itself and what `names` says, hosts and IP addresses; one that is there and names something else is made anew, over the
+/// key that it has. No names leave one that is there as it is. Says whether it made any.
+///
+/// # Errors
+/// [`AuthorityError::Another`] if another authority has made what is there.
+pub fn certify_server(
+    dir: &Path,
+    tls_dir: &Path,
+    names: &BTreeSet<ServerName>,
+) -> Result<bool, AuthorityError> {
+    let authority = Authority::load(dir)?;
+    std::fs::create_dir_all(tls_dir).map_err(|source| file_error(tls_dir, source))?;
+    if tls_dir.join(CA_CERTIFICATE).exists() {
+        same_authority(dir, tls_dir)?;
+    } else {
+        write_new(&tls_dir.join(CA_CERTIFICATE), &authority.ca_pem)?;
+    }
+    if is_there(tls_dir, &[SERVER_CERTIFICATE, SERVER_KEY])? {
+        return name_server(&authority, tls_dir, names);
+    }
+    let key = KeyPair::generate()?;
+    let certificate = server_params(names)?.signed_by(&key, &authority.issuer)?;
+    write_new(&tls_dir.join(SERVER_KEY), &key.serialize_pem())?;
+    write_new(&tls_dir.join(SERVER_CERTIFICATE), &certificate.pem())?;
+    Ok(true)
+}
+
+/// Whether all of the files are there; some of them is an error.
+fn is_there(dir: &Path, files: &[&'static str]) -> Result<bool, AuthorityError> {
     std::fs::create_dir_all(dir).map_err(|source| file_error(dir, source))?;
-    match FILES.iter().filter(|name| dir.join(name).exists()).count() {
-        0 => create(dir, names).map(|()| true),
-        4 => name_server(dir, names),
-        _ => Err(incomplete(dir)),
+    let missing: Vec<_> = files.iter().filter(|name| !dir.join(name).exists()).collect();
+    match missing.first() {
+        None => Ok(true),
+        Some(_) if missing.len() == files.len() => Ok(false),
+        Some(missing) => Err(AuthorityError::Incomplete { dir: dir.to_owned(), missing }),
     }
 }
 
+fn store(dir: &Path, certificate: &str, key: &str) -> Result<(), AuthorityError> {
+    write_new(&dir.join(CA_KEY), key)?;
+    write_new(&dir.join(CA_CERTIFICATE), certificate)
+}
+
+fn same_authority(dir: &Path, other: &Path) -> Result<(), AuthorityError> {
+    let certificate = |dir: &Path| read(&dir.join(CA_CERTIFICATE)).map(|pem| pem.trim().to_owned());
+    if certificate(dir)? == certificate(other)? {
+        return Ok(());
+    }
+    Err(AuthorityError::Another { dir: dir.to_owned(), other: other.join(CA_CERTIFICATE) })
+}
+
 /// Makes the server's certificate anew if it does not have exactly these names.
-fn name_server(dir: &Path, names: &BTreeSet<ServerName>) -> Result<bool, AuthorityError> {
-    let authority = Authority::load(dir)?;
+fn name_server(
+    authority: &Authority,
+    dir: &Path,
+    names: &BTreeSet<ServerName>,
+) -> Result<bool, AuthorityError> {
     if names.is_empty() {
         return Ok(false);
     }
@@ -199,19 +246,6 @@ fn shown(name: &SanType) -> String {
     }
 }
 
-fn create(dir: &Path, names: &BTreeSet<ServerName>) -> Result<(), AuthorityError> {
-    let ca_key = KeyPair::generate()?;
-    let ca_params = authority_params();
-    let ca = ca_params.self_signed(&ca_key)?;
-    let issuer = Issuer::from_params(&ca_params, &ca_key);
-    let server_key = KeyPair::generate()?;
-    let server = server_params(names)?.signed_by(&server_key, &issuer)?;
-    write_new(&dir.join(CA_KEY), &ca_key.serialize_pem())?;
-    write_new(&dir.join(CA_CERTIFICATE), &ca.pem())?;
-    write_new(&dir.join(SERVER_KEY), &server_key.serialize_pem())?;
-    write_new(&dir.join(SERVER_CERTIFICATE), &server.pem())
-}
-
 fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = named("mfaas private authority");
@@ -234,10 +268,10 @@ fn server_params(names: &BTreeSet<ServerName>) -> Result<CertificateParams, Auth
 
 impl Authority {
     /// Reads the authority from `dir`.
-    pub(crate) fn load(dir: &Path) -> Result<Self, AuthorityError> {
-        if FILES.iter().any(|name| !dir.join(name).exists()) {
-            return Err(incomplete(dir));
-        }
+    ///
+    /// # Errors
+    /// A file that is missing, or certificate and key that do not fit together.
+    pub fn load(dir: &Path) -> Result<Self, AuthorityError> {
         let key = KeyPair::from_pem(&read(&dir.join(CA_KEY))?)?;
         let ca_pem = read(&dir.join(CA_CERTIFICATE))?;
         Ok(Self { issuer: Issuer::from_ca_cert_pem(&ca_pem, key)?, ca_pem })
@@ -245,23 +279,60 @@ impl Authority {
 
     /// A client certificate for `node` over the public key of the request. The request's own
     /// signature proves that the asker holds the key; its names and extensions are dropped.
-    pub(crate) fn sign_node(
-        &self,
-        node: &NodeName,
-        csr_pem: &str,
-    ) -> Result<NodeCertificate, AuthorityError> {
+    ///
+    /// # Errors
+    /// [`AuthorityError::Request`] if it is no request, or not signed with the key that it names.
+    pub fn sign_node(&self, node: &NodeName, csr_pem: &str) -> Result<NodeCertificate, AuthorityError> {
         let request = CertificateSigningRequestParams::from_pem(csr_pem).map_err(AuthorityError::Request)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = named(node.as_str());
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        set_validity(&mut params, limits::NODE_CERTIFICATE_DAYS);
+        set_validity(&mut params, NODE_CERTIFICATE_DAYS);
         let certificate = params.signed_by(&request.public_key, &self.issuer)?;
         Ok(NodeCertificate {
             sha256: Digest::of(certificate.der()),
             key_sha256: Digest::of(&request.public_key.subject_public_key_info()),
             pem: certificate.pem(),
         })
+    }
+}
+
+impl Authority {
+    /// The same for a node that showed the certificate `shown` (DER): one of this authority for this node that is not over, and
+    /// over the same key. Whoever passes the request on can so get nothing by it that the node does not have.
+    ///
+    /// # Errors
+    /// [`AuthorityError::Shown`] if it is another certificate; otherwise as [`Authority::sign_node`].
+    pub fn renew_node(
+        &self,
+        node: &NodeName,
+        shown: &[u8],
+        csr_pem: &str,
+    ) -> Result<NodeCertificate, AuthorityError> {
+        let (rest, certificate) = X509Certificate::from_der(shown).map_err(|_| AuthorityError::Shown)?;
+        let (_, ca) =
+            x509_parser::pem::parse_x509_pem(self.ca_pem.as_bytes()).map_err(|_| AuthorityError::Shown)?;
+        let ca = ca.parse_x509().map_err(|_| AuthorityError::Shown)?;
+        let mut names = certificate.subject().iter_common_name();
+        let is_named = names.next().is_some_and(|name| name.as_str().is_ok_and(|name| name == node.as_str()));
+        let is_for_a_client = certificate
+            .extended_key_usage()
+            .is_ok_and(|usage| usage.is_some_and(|usage| usage.value.client_auth));
+        if !rest.is_empty()
+            || certificate.verify_signature(Some(ca.public_key())).is_err()
+            || !certificate.validity().is_valid_at(ASN1Time::now())
+            || !is_named
+            || names.next().is_some()
+            || !is_for_a_client
+        {
+            return Err(AuthorityError::Shown);
+        }
+        let renewed = self.sign_node(node, csr_pem)?;
+        if Digest::of(certificate.public_key().raw) != renewed.key_sha256 {
+            return Err(AuthorityError::Shown);
+        }
+        Ok(renewed)
     }
 }
 
@@ -298,11 +369,6 @@ fn write_new(path: &Path, text: &str) -> Result<(), AuthorityError> {
 
 fn file_error(path: &Path, source: std::io::Error) -> AuthorityError {
     AuthorityError::File { path: path.to_owned(), source }
-}
-
-fn incomplete(dir: &Path) -> AuthorityError {
-    let missing = FILES.into_iter().find(|name| !dir.join(name).exists()).unwrap_or(CA_CERTIFICATE);
-    AuthorityError::Incomplete { dir: dir.to_owned(), missing }
 }
 
 #[cfg(test)]
