@@ -145,7 +145,7 @@ async fn a_site_comes_back_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_site_that_is_there_is_replaced_only_when_somebody_says_so() {
+async fn a_site_that_is_there_is_replaced_only_by_an_option() {
     let site = Saved::new().await;
     site.take(&[]);
     let db = tokio::task::spawn_blocking(Database::new).await.unwrap();
