@@ -86,7 +86,7 @@ fn axes_begin_at_zero_and_end_above_the_most() {
         }
     }
     let none = lines(&axis(3, 60), &[numbers("x", &[Some(0.0); 3])], Unit::Bytes);
-    assert_eq!((none.unit.as_str(), labels(&none)[0]), ("bytes", "0"));
+    assert_eq!((none.unit.as_str(), labels(&none)[0]), ("bytes", "0.0"));
 }
 
 /// Heights on a stack are sums, and areas share their edges.
