@@ -25,6 +25,8 @@ use crate::settings::Context;
 const PAGE_ROWS: u32 = 1_000;
 /// A line of an archive: details are bounded where they are written.
 const LINE_BYTES_MAX: u64 = 16 << 20;
+/// The database counts no further: a server that names a later row would have ours overflow.
+const ROW_MAX: u64 = i64::MAX.unsigned_abs();
 /// Of an audit link's fields, the action and the detail.
 const ACTION: usize = 3;
 const DETAIL: usize = 6;
@@ -274,7 +276,7 @@ impl Walk {
             }
             if link.row != self.head.row + 1 {
                 let missing = self.head.row + u64::from(self.confirmed);
-                if self.head != self.entry || link.row <= missing {
+                if self.head != self.entry || link.row <= missing || link.row > ROW_MAX {
                     self.problem = Some(format!("row {missing} is missing; {} comes next", link.row));
                     return;
                 }

@@ -84,6 +84,14 @@ fn a_chain_that_was_written_anew_passes_no_trusted_head() {
     assert_eq!(problem(&anew, both.0, both.1), "row 8 is another one than the last verification names");
 }
 
+#[test]
+fn a_row_that_no_database_counts_to_is_refused() {
+    let mut links = chain(2, "a");
+    links[0].row = u64::MAX;
+    let said = problem(&links, None, AuditHead::START);
+    assert_eq!(said, format!("row 1 is missing; {} comes next", u64::MAX));
+}
+
 /// One that was kept back and is shown again.
 #[test]
 fn a_set_that_says_nothing_about_today_is_no_proof() {
@@ -160,7 +168,9 @@ fn archives_and_log_are_one_chain() {
     let whole = found(&log, signed, &[&one]);
     assert_eq!((whole.holds, whole.rows, whole.computed, whole.archived_to), (true, 10, 10, None));
     let (first, second) = (archive(&links, (0, 2), |_| {}), archive(&links, (2, 5), |_| {}));
-    assert!(found(&log, signed, &[&second, &first]).holds, "in whatever order they are named");
+    for archives in [[&first, &second], [&second, &first]] {
+        assert!(found(&log, signed, &archives).holds, "in whatever order they are named");
+    }
 }
 
 #[test]
