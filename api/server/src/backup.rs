@@ -15,5 +15,6 @@ pub use error::BackupError;
 pub use manifest::Manifest;
 pub use programs::PostgresPrograms;
 pub use repository::Repository;
+pub(crate) use repository::create_anew;
 pub use restore::{restore, verify};
 pub use take::{Site, Taken, take};

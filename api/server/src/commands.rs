@@ -75,6 +75,18 @@ enum AllowlistCommand {
     },
 }
 
+impl Arguments {
+    /// Gives up writing elsewhere than the command has to, for this thread and those that it makes.
+    pub fn confine(&self) -> anyhow::Result<()> {
+        match &self.command {
+            Some(Command::Backup(command)) => command.confine(),
+            Some(Command::Restore(command)) => command.confine(),
+            Some(Command::Audit(keeping::AuditCommand::Archive(command))) => command.confine(),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Does what was typed.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     // Both the blob store's client and our listener use this provider; a second one is refused.

@@ -11,6 +11,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = mfaas_startup::start_log()
         .map_err(anyhow::Error::from)
+        // Threads have what the one had that made them.
+        .and_then(|()| arguments.confine())
         .and_then(|()| Ok(tokio::runtime::Runtime::new()?))
         .and_then(|runtime| runtime.block_on(run(arguments)));
     match outcome {

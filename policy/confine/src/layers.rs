@@ -4,7 +4,7 @@ use std::path::Path;
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
@@ -141,6 +141,23 @@ fn restrict(profile: &Profile, level: Level) -> Result<(), Box<dyn std::error::E
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
         RulesetStatus::NotEnforced => Err("landlock is not enforced by this kernel".into()),
     }
+}
+
+/// From here on this thread, and what it starts, writes below `directories` alone: for a command of somebody who may write more,
+/// in directories where others could have left links. Where the kernel does not know it, nothing is kept.
+pub fn write_only_below(directories: &[&Path]) -> Result<(), ConfineError> {
+    let restrict = || {
+        let writing = AccessFs::from_write(ABI::V3);
+        let rules = path_beneath_rules(directories.iter().copied().chain([Path::new("/dev/null")]), writing);
+        // The first version forbids renames between directories, whatever the rules say.
+        let renaming = Ruleset::default().set_compatibility(CompatLevel::SoftRequirement);
+        let handled = renaming.handle_access(AccessFs::Refer)?.set_compatibility(CompatLevel::BestEffort);
+        handled.handle_access(writing)?.create()?.add_rules(rules)?.restrict_self()
+    };
+    restrict().map(drop).map_err(|error: RulesetError| ConfineError::Step {
+        step: Step::Landlock,
+        source: std::io::Error::other(error),
+    })
 }
 
 fn rights(access: Access) -> BitFlags<AccessFs> {

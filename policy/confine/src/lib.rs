@@ -34,6 +34,7 @@ mod syscalls;
 
 pub use error::{ConfineError, Step};
 pub use filter::lock_down;
+pub use layers::write_only_below;
 pub use level::Level;
 #[cfg(feature = "testing")]
 pub use profile::AblationToken;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use mfaas_ident::Digest;
 use mfaas_rules::codes;
 
@@ -218,7 +218,7 @@ fn addresses_that_are_no_store_are_refused() {
 
 #[tokio::test]
 async fn a_copy_has_the_bytes_of_its_name_or_is_none() {
-    let ((dir, blobs), (_, other)) = (store().await, store().await);
+    let ((dir, blobs), (_other_dir, other)) = (store().await, store().await);
     let digest = blobs.put(Bytes::from_static(b"bytes")).await.unwrap();
     assert_eq!(blobs.check(&digest, 5).await.unwrap(), 5);
     assert!(matches!(blobs.check(&digest, 4).await, Err(BlobError::TooLarge { bytes_max: 4 })));
@@ -226,10 +226,12 @@ async fn a_copy_has_the_bytes_of_its_name_or_is_none() {
     assert_eq!(other.get(&digest, 5).await.unwrap(), "bytes");
     assert_eq!(blobs.list(digest.as_bytes()[0]).await.unwrap()[0].bytes, 5);
 
-    let (_, third) = store().await;
+    let (_third_dir, third) = store().await;
     std::fs::write(file(dir.path(), &digest), b"bites").unwrap();
     assert!(matches!(blobs.check(&digest, 5).await, Err(BlobError::Corrupt { .. })));
     assert!(matches!(blobs.copy_to(&digest, &third, 5).await, Err(BlobError::Corrupt { .. })));
+    let pieces: Vec<_> = blobs.open_blob(&digest, 5).await.unwrap().collect().await;
+    assert!(matches!(pieces.as_slice(), [Ok(_), Err(BlobError::Corrupt { .. })]), "{pieces:?}");
     assert!(!third.exists(&digest).await.unwrap());
     let missing = Digest::of(b"missing");
     assert!(matches!(blobs.check(&missing, 5).await, Err(BlobError::Missing { .. })));

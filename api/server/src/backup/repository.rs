@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use chrono::NaiveDateTime;
 use mfaas_blobs::Blobs;
 use mfaas_ident::Digest;
 use rustix::fs::FlockOperation;
@@ -18,6 +19,8 @@ use crate::backup::manifest::{Manifest, Part, parse_list};
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 /// Some seven million blobs.
 pub(crate) const LIST_BYTES_MAX: u64 = 512 << 20;
+/// A backup is named by its moment; other files of the directory are none, and are left alone.
+const NAME: &str = "%Y%m%dT%H%M%S%.3fZ";
 /// What stands behind the moment in a manifest's name.
 const EXTENSION: &str = "json";
 
@@ -31,10 +34,9 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Opens it, or makes it, for its owner alone.
-    pub async fn create(directory: &Path) -> Result<Self, BackupError> {
-        let blobs = directory.join("blobs");
-        for path in [directory, &blobs] {
+    /// Makes the directory for its owner alone, where it is missing.
+    pub fn make(directory: &Path) -> Result<(), BackupError> {
+        for path in [directory, &directory.join("blobs")] {
             match std::fs::DirBuilder::new().mode(0o700).create(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                     return Err(BackupError::io("make", path)(error));
@@ -42,6 +44,12 @@ impl Repository {
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    /// Opens it, or makes it.
+    pub async fn create(directory: &Path) -> Result<Self, BackupError> {
+        Self::make(directory)?;
         let repository = Self::open(directory)?;
         if repository.blobs.ready().await.is_err() {
             repository.blobs.mark().await?;
@@ -74,7 +82,8 @@ impl Repository {
         for entry in std::fs::read_dir(&self.directory).map_err(read())? {
             let path = entry.map_err(read())?.path();
             if path.extension().is_some_and(|extension| extension == EXTENSION) {
-                names.extend(path.file_stem().and_then(|name| name.to_str()).map(str::to_owned));
+                let name = path.file_stem().and_then(|name| name.to_str());
+                names.extend(name.filter(|name| is_name(name)).map(str::to_owned));
             }
         }
         names.sort();
@@ -103,12 +112,11 @@ impl Repository {
 
     /// Writes it durably, and then under its name: from that moment on there is a backup.
     pub(crate) fn finish(&self, manifest: &Manifest) -> Result<String, BackupError> {
-        let name = manifest.taken_at.format("%Y%m%dT%H%M%S%.3fZ").to_string();
+        let name = manifest.taken_at.format(NAME).to_string();
         let (path, draft) = (self.path(&name), self.directory.join("unfinished"));
         let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
         let written = || {
-            let mut file =
-                File::options().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            let mut file = create_anew(&draft)?;
             file.write_all(&text)?;
             file.sync_all()?;
             std::fs::rename(&draft, &path)?;
@@ -169,4 +177,17 @@ impl Repository {
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.{EXTENSION}"))
     }
+}
+
+fn is_name(name: &str) -> bool {
+    NaiveDateTime::parse_from_str(name, NAME).is_ok_and(|moment| moment.format(NAME).to_string() == name)
+}
+
+/// A new file for its owner alone, in the place of what a try before has left: a link that somebody put there is not followed.
+pub(crate) fn create_anew(path: &Path) -> std::io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::options().write(true).create_new(true).mode(0o600).open(path)
 }

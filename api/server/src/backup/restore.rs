@@ -5,7 +5,8 @@ use std::process::Stdio;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_catalog::{RestoreScript, RestoreTarget, RolePasswords};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Child;
 
 use crate::backup::error::BackupError;
 use crate::backup::manifest::{Manifest, Part};
@@ -13,13 +14,20 @@ use crate::backup::programs::{absent, failed};
 use crate::backup::repository::{LIST_BYTES_MAX, Repository};
 use crate::backup::take::{BLOB_BYTES_MAX, BLOBS_AT_ONCE, DUMP_BYTES_MAX, Site};
 
+/// What a part is called.
+const DUMP: &str = "the dump of the database";
+/// What reads dumps.
+const READER: &str = "pg_restore";
+/// Its user where we are root.
+const NOBODY: u32 = 65_534;
+
 /// Reads every part to its end; answers the blobs.
 pub async fn verify(
     repository: &Repository,
     name: &str,
     manifest: &Manifest,
 ) -> Result<Vec<Part>, BackupError> {
-    check(repository, name, "the dump of the database", manifest.database, DUMP_BYTES_MAX).await?;
+    check(repository, name, DUMP, manifest.database, DUMP_BYTES_MAX).await?;
     check(repository, name, "the list of blobs", manifest.list, LIST_BYTES_MAX).await?;
     let blobs = repository.list(name, manifest).await?;
     stream::iter(&blobs)
@@ -56,7 +64,8 @@ pub async fn restore(
         "backup": name, "taken_at": manifest.taken_at, "release": manifest.release,
         "audit_head": manifest.audit_head, "epoch": manifest.epoch, "database": manifest.database.digest,
     });
-    put_back_database(site, repository, manifest, &RestoreScript::new(!target.is_empty, &said)).await?;
+    let script = RestoreScript::new(!target.is_empty, &said);
+    put_back_database(site, repository, (name, manifest), &script).await?;
     Ok(mfaas_catalog::migrate(&site.database_url, &RolePasswords::default()).await?)
 }
 
@@ -67,16 +76,27 @@ async fn check(
     part: Part,
     bytes_max: u64,
 ) -> Result<(), BackupError> {
-    let damaged = |cause: String| BackupError::Damaged { backup: name.to_owned(), what, cause };
     match repository.blobs.check(&part.digest, bytes_max).await {
         Ok(bytes) if bytes == part.bytes => Ok(()),
-        Ok(bytes) => Err(damaged(format!("it has {bytes} bytes in the place of {}", part.bytes))),
-        Err(error @ (BlobError::Missing { .. } | BlobError::Corrupt { .. } | BlobError::TooLarge { .. })) => {
-            Err(damaged(error.to_string()))
+        Ok(bytes) => {
+            let cause = format!("it has {bytes} bytes in the place of {}", part.bytes);
+            Err(BackupError::Damaged { backup: name.to_owned(), what, cause })
         }
-        // An unmarked store is a directory of backups that was copied in part; the rest is this machine's fault.
-        Err(error @ BlobError::Unmarked { .. }) => Err(damaged(error.to_string())),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(unreadable(name, what, error)),
+    }
+}
+
+/// Damage of the backup, or a fault of this machine.
+fn unreadable(backup: &str, what: &'static str, error: BlobError) -> BackupError {
+    match error {
+        BlobError::Missing { .. }
+        | BlobError::Corrupt { .. }
+        | BlobError::TooLarge { .. }
+        // A directory of backups that was copied in part.
+        | BlobError::Unmarked { .. } => {
+            BackupError::Damaged { backup: backup.to_owned(), what, cause: error.to_string() }
+        }
+        error => error.into(),
     }
 }
 
@@ -96,20 +116,11 @@ async fn put_back(from: &Blobs, to: &Blobs, blob: &Part) -> Result<(), BackupErr
 async fn put_back_database(
     site: &Site,
     repository: &Repository,
-    manifest: &Manifest,
+    (name, manifest): (&str, &Manifest),
     script: &RestoreScript,
 ) -> Result<(), BackupError> {
-    const READER: &str = "pg_restore";
     const WRITER: &str = "psql";
-    let mut reader = site
-        .programs
-        .command(READER, None)
-        .args(["--no-owner", "--exit-on-error", "--file=-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(absent(READER))?;
+    let mut reader = start_reader(site)?;
     let mut writer = site
         .programs
         .command(WRITER, Some(&site.database))
@@ -119,7 +130,7 @@ async fn put_back_database(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(absent(WRITER))?;
-    let (Some(mut dump), Some(mut statements), Some(mut input)) =
+    let (Some(mut dump), Some(statements), Some(mut input)) =
         (reader.stdin.take(), reader.stdout.take(), writer.stdin.take())
     else {
         return Err(failed(WRITER, b"it has no input"));
@@ -129,14 +140,22 @@ async fn put_back_database(
     // Each owns its ends of the pipes: a program that waits for one that is gone has to learn of it.
     let feeding = async move {
         while let Some(piece) = stream.next().await {
-            dump.write_all(&piece.map_err(std::io::Error::other)?).await?;
+            // It was verified before, and is again: it may have changed since then.
+            let piece = piece.map_err(|error| unreadable(name, DUMP, error))?;
+            dump.write_all(&piece).await.map_err(|error| failed(READER, error.to_string().as_bytes()))?;
         }
-        Ok::<_, std::io::Error>(())
+        Ok::<_, BackupError>(())
     };
     let passing = async move {
+        let mut statements = BufReader::new(statements);
+        let Some(head) = restricted_head(&mut statements).await? else {
+            tokio::io::copy_buf(&mut statements, &mut tokio::io::sink()).await?;
+            return Ok(None);
+        };
         input.write_all(script.before.as_bytes()).await?;
-        tokio::io::copy(&mut statements, &mut input).await?;
-        Ok::<_, std::io::Error>(input)
+        input.write_all(&head).await?;
+        tokio::io::copy_buf(&mut statements, &mut input).await?;
+        Ok::<_, std::io::Error>(Some(input))
     };
     let closing = async {
         let (fed, passed, read) = tokio::join!(feeding, passing, reader.wait_with_output());
@@ -144,14 +163,51 @@ async fn put_back_database(
         // One that failed has said why; the pipe to it broke for that reason.
         let mut input = match (passed, read.status.success()) {
             (Ok(_), false) => return Err(failed(READER, &read.stderr)),
-            (Ok(input), true) => input,
+            (Ok(Some(input)), true) => input,
+            (Ok(None), true) => return Err(failed(READER, UNRESTRICTED)),
             // psql is gone, and has said why.
             (Err(_), _) => return Ok(false),
         };
-        fed.map_err(|error| failed(READER, error.to_string().as_bytes()))?;
+        fed?;
         Ok(input.write_all(script.behind.as_bytes()).await.is_ok())
     };
     let (closed, written) = tokio::join!(closing, writer.wait_with_output());
     let written = written.map_err(absent(WRITER))?;
     if closed? && written.status.success() { Ok(()) } else { Err(failed(WRITER, &written.stderr)) }
+}
+
+/// It reads what somebody else may have written, and needs nothing but its pipes.
+fn start_reader(site: &Site) -> Result<Child, BackupError> {
+    let mut command = site.programs.command(READER, None);
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+        .args(["--no-owner", "--exit-on-error", "--file=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(absent(READER))
+}
+
+const UNRESTRICTED: &[u8] =
+    b"its output may hold commands that psql would run on this machine; install PostgreSQL's client \
+    programs of 13.22, 14.19, 15.14, 16.10, 17.6 or later";
+
+/// The begin of what `pg_restore` writes, up to the line from which on psql takes nothing but SQL until a word that no dump can
+/// know; `None` if that line does not come before everything that a dump has a part in.
+async fn restricted_head(statements: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<Vec<u8>>> {
+    const LINE_BYTES_MAX: u64 = 200;
+    let mut head = Vec::new();
+    loop {
+        let mut line = Vec::new();
+        (&mut *statements).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await?;
+        head.extend_from_slice(&line);
+        match line.as_slice() {
+            b"\n" | b"--\n" | b"-- PostgreSQL database dump\n" => {}
+            line if line.starts_with(b"\\restrict ") && line.ends_with(b"\n") => return Ok(Some(head)),
+            _ => return Ok(None),
+        }
+    }
 }

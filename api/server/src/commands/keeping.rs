@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -10,11 +9,14 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use mfaas_attest::AuditArchive;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{Actor, AuditArchiving};
+use mfaas_confine::write_only_below;
 use mfaas_startup::Variables;
 use rustix::fs::Mode;
 use serde::Serialize;
 
-use crate::backup::{BackupError, Manifest, PostgresPrograms, Repository, Site, restore, take, verify};
+use crate::backup::{
+    BackupError, Manifest, PostgresPrograms, Repository, Site, create_anew, restore, take, verify,
+};
 use crate::responses;
 
 /// Rows read at once.
@@ -97,6 +99,11 @@ pub(super) struct Archive {
 }
 
 impl Backup {
+    pub(super) fn confine(&self) -> anyhow::Result<()> {
+        Repository::make(&self.directory).map_err(told)?;
+        Ok(write_only_below(&[&self.directory])?)
+    }
+
     pub(super) async fn run(self) -> anyhow::Result<()> {
         // What a backup holds is for its owner alone.
         rustix::process::umask(Mode::from_raw_mode(0o077));
@@ -123,6 +130,13 @@ impl Backup {
 }
 
 impl Restore {
+    pub(super) fn confine(&self) -> anyhow::Result<()> {
+        let store =
+            if self.dry_run { None } else { Some(Variables::of_process().required("MFAAS_BLOBS_URL")?) };
+        let directory = store.as_deref().and_then(|url| url.strip_prefix("file://")).map(Path::new);
+        Ok(write_only_below(directory.as_slice())?)
+    }
+
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let restored = async {
             let repository = Repository::open(&self.directory)?;
@@ -174,6 +188,10 @@ impl Tools {
 }
 
 impl Archive {
+    pub(super) fn confine(&self) -> anyhow::Result<()> {
+        Ok(write_only_below(&[directory_of(&self.into)])?)
+    }
+
     pub(super) async fn run(self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.before <= Utc::now() - ARCHIVED_AGE_MIN,
@@ -213,8 +231,7 @@ async fn archive(url: &str, before: DateTime<Utc>, path: &Path) -> anyhow::Resul
     name.push(".unfinished");
     let draft = path.with_file_name(name);
     let cannot = || format!("cannot write {}", draft.display());
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&draft);
-    let mut file = BufWriter::new(file.with_context(cannot)?);
+    let mut file = BufWriter::new(create_anew(&draft).with_context(cannot)?);
     write_line(&mut file, &AuditArchive { format: AuditArchive::FORMAT, start, end }).with_context(cannot)?;
     let mut head = start;
     while head.row < end.row {
@@ -242,8 +259,11 @@ fn write_line(file: &mut impl Write, value: &impl Serialize) -> std::io::Result<
 fn finish(file: BufWriter<File>, draft: &Path, path: &Path) -> std::io::Result<()> {
     file.into_inner()?.sync_all()?;
     std::fs::rename(draft, path)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(directory_of(path))?.sync_all()
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A day, or a moment of it.

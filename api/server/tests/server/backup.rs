@@ -1,13 +1,16 @@
 //! A site that is saved, lost and put back; and backups that are not what they were.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use mfaas_attest::AuditHead;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{Catalog, describe_schema};
 use mfaas_ident::{Digest, Scope};
+use mfaas_server::backup::{BackupError, PostgresPrograms, Repository, Site, restore, verify};
 use serde_json::Value;
 
 use crate::support::{Database, Server, admitted_version};
@@ -83,6 +86,17 @@ impl Saved {
         let blobs = self.dir.path().join("restored");
         let _ = std::fs::create_dir(&blobs);
         blobs
+    }
+
+    /// Gives the newest backup another dump, as somebody does who can write its directory.
+    fn put_dump(&self, taken: &Value, dump: &[u8]) {
+        let file = self.part(&Digest::of(dump).to_string());
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, dump).unwrap();
+        let manifest = self.backups().join(format!("{}.json", taken["backup"].as_str().unwrap()));
+        let mut changed: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+        changed["database"] = serde_json::json!({ "digest": Digest::of(dump), "bytes": dump.len() });
+        std::fs::write(manifest, changed.to_string()).unwrap();
     }
 
     /// The file of a part of a backup.
@@ -263,6 +277,8 @@ async fn a_blob_that_was_lost_is_told_and_one_that_was_forgotten_is_left_out() {
 fn programs(dir: &Path, replaced: &str, script: &str) -> PathBuf {
     let bin = dir.join(format!("bin-{replaced}"));
     let _ = std::fs::create_dir(&bin);
+    // What reads a dump is started by root as nobody.
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o711)).unwrap();
     for program in ["pg_dump", "pg_restore", "psql"] {
         let text = if program == replaced { script.to_owned() } else { format!("exec {program} \"$@\"") };
         let path = bin.join(program);
@@ -280,12 +296,14 @@ async fn what_ends_halfway_leaves_neither_a_backup_nor_a_site() {
     let broken = programs(dir, "pg_dump", "pg_dump \"$@\" | head -c 3000; echo broken >&2; exit 1");
     let said = refused(site.run(&["--pg-bin", broken.to_str().unwrap()]));
     assert!(said.contains("pg_dump failed: broken"), "{said}");
-    let slow = programs(dir, "pg_dump", "pg_dump \"$@\" | head -c 3000; touch \"$0.reached\"; exec sleep 60");
+    let slow = programs(dir, "pg_dump", "pg_dump \"$@\" | head -c 3000; touch \"$REACHED\"; exec sleep 60");
     let directory = site.backups();
     let arguments = ["backup", directory.to_str().unwrap(), "--pg-bin", slow.to_str().unwrap()];
-    let mut killed = command(&site.server.db, &site.blobs(), &arguments).spawn().unwrap();
-    while !slow.join("pg_dump.reached").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+    let reached = directory.join("reached");
+    let mut killed =
+        command(&site.server.db, &site.blobs(), &arguments).env("REACHED", &reached).spawn().unwrap();
+    while !reached.exists() {
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert!(refused(site.run(&[])).contains("another command works on"), "two at a time");
     killed.kill().unwrap();
@@ -297,6 +315,8 @@ async fn what_ends_halfway_leaves_neither_a_backup_nor_a_site() {
     // The restore does, in the reader, and in the writer.
     let halves = [
         ("pg_restore", "pg_restore \"$@\" | head -c 30000; echo broken >&2; exit 1"),
+        // Between two statements, where nothing that was read is wrong.
+        ("pg_restore", "pg_restore \"$@\" | sed '/^COPY/,$d'; echo broken >&2; exit 1"),
         ("psql", "head -c 30000 | psql \"$@\"; echo broken >&2; exit 1"),
         ("psql", "head -c 30000 | psql \"$@\"; kill -9 $$"),
     ];
@@ -313,4 +333,185 @@ async fn what_ends_halfway_leaves_neither_a_backup_nor_a_site() {
     refused(site.restore(&there, &["--replace", "--pg-bin", broken.to_str().unwrap()]));
     assert_eq!(there.sql("SELECT string_agg(name, ' ') FROM tenants"), "there");
     ok(site.restore(&db, &[]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_of_somebody_else_runs_no_command_on_the_machine_that_restores_it() {
+    let site = Saved::new().await;
+    let ran = site.restored_blobs().join("ran");
+    // A statement of the dump gets as long a text that ends it and gives psql a command.
+    let mark = "m".repeat(300);
+    site.server.db.sql(&format!("COMMENT ON TABLE tenants IS '{mark}'"));
+    let taken = site.take(&[]);
+    let mut dump = std::fs::read(site.part(taken["database"]["digest"].as_str().unwrap())).unwrap();
+    let at = dump.windows(mark.len()).position(|window| window == mark.as_bytes()).unwrap();
+    let command = format!("';\n\\! touch {}\n--", ran.display());
+    dump[at..at + command.len()].copy_from_slice(command.as_bytes());
+    site.put_dump(&taken, &dump);
+    let db = Database::empty();
+    let said = refused(site.restore(&db, &[]));
+    assert!(said.contains("psql") && said.contains("restricted"), "{said}");
+    // PostgreSQL's programs of before, which would let it.
+    let old =
+        programs(site.dir.path(), "pg_restore", "pg_restore \"$@\" | grep -v '^.restrict\\|^.unrestrict'");
+    let said = refused(site.restore(&db, &["--pg-bin", old.to_str().unwrap()]));
+    assert!(said.contains("pg_restore") && said.contains("15.14"), "{said}");
+    // Root has others read it.
+    let asked = programs(site.dir.path(), "pg_restore", "echo \"user $(id -u)\" >&2; exit 1");
+    let said = refused(site.restore(&db, &["--pg-bin", asked.to_str().unwrap()]));
+    let user = std::fs::metadata(site.dir.path()).unwrap().uid();
+    assert!(said.contains(&format!("user {}", if user == 0 { 65_534 } else { user })), "{said}");
+    assert!(!ran.exists(), "a command of the dump ran");
+    assert_eq!(tables(&db), "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_that_changes_after_it_was_verified_is_not_committed() {
+    let site = Saved::new().await;
+    let taken = site.take(&[]);
+    let db = Database::empty();
+    let (url, blobs) = (db.url("postgres"), format!("file://{}", site.restored_blobs().display()));
+    let into = Site {
+        database: url.parse().unwrap(),
+        database_url: url,
+        blobs: Blobs::open(&blobs).unwrap(),
+        programs: PostgresPrograms::default(),
+    };
+    let repository = Repository::open(&site.backups()).unwrap();
+    let (name, manifest) = repository.manifest(None).unwrap();
+    let list = verify(&repository, &name, &manifest).await.unwrap();
+    // Behind its end: whatever reads it finds nothing wrong.
+    let file = site.part(taken["database"]["digest"].as_str().unwrap());
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, [whole.as_slice(), b"x"].concat()).unwrap();
+    let restored = restore(&into, &repository, (&name, &manifest), &list, false).await;
+    assert!(matches!(restored, Err(BackupError::Damaged { .. })), "{restored:?}");
+    assert_eq!(tables(&db), "0");
+    std::fs::write(&file, whole).unwrap();
+    restore(&into, &repository, (&name, &manifest), &list, false).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_in_a_directory_of_others_lead_nowhere() {
+    let site = Saved::new().await;
+    let outside = tempfile::tempdir().unwrap();
+    let victim = outside.path().join("victim");
+    std::fs::write(&victim, "as it was").unwrap();
+    let link = |at: PathBuf, to: &Path| {
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(to, at).unwrap();
+    };
+    // The draft of the manifest.
+    link(site.backups().join("unfinished"), &victim);
+    let taken = site.take(&[]);
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "as it was");
+    // A directory of the store that is restored into; and one of the store of the backups.
+    let artifact = Digest::of(b"machine code").to_string();
+    let shelf = format!("sha256/{}", &artifact[..2]);
+    link(site.restored_blobs().join(&shelf), outside.path());
+    let db = Database::empty();
+    let said = refused(site.restore(&db, &[]));
+    assert!(said.contains("not available"), "{said}");
+    assert_eq!(tables(&db), "0");
+    let second = site.dir.path().join("second");
+    link(second.join("blobs").join(&shelf), outside.path());
+    let arguments = ["backup", second.to_str().unwrap()];
+    refused(command(&site.server.db, &site.blobs(), &arguments).output().unwrap());
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1, "something was written there");
+    std::fs::remove_file(site.restored_blobs().join(&shelf)).unwrap();
+    assert_eq!(ok(site.restore(&db, &[]))["backup"], taken["backup"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_backup_in_the_directory_is_left_alone() {
+    let site = Saved::new().await;
+    site.take(&[]);
+    let others = ["0.json", "package.json", "20260101T000000.000.json", "20261301T000000.000Z.json"];
+    for name in others {
+        std::fs::write(site.backups().join(name), "{}").unwrap();
+    }
+    let last = site.take(&["--keep", "1"]);
+    assert_eq!(last["pruned"], 1);
+    for name in others {
+        assert!(site.backups().join(name).exists(), "{name}");
+    }
+    assert_eq!(ok(site.restore(&Database::empty(), &[]))["backup"], last["backup"]);
+    // A manifest that is none, of a gigabyte for example, is not read to its end.
+    let huge = std::fs::File::create(site.backups().join("20990101T000000.000Z.json")).unwrap();
+    huge.set_len(1 << 30).unwrap();
+    assert!(refused(site.restore(&Database::empty(), &[])).contains("MF1001"));
+}
+
+/// An S3-compatible server with the bucket `site`, which `scripts/prepare --tests` installs; killed when dropped.
+struct Bucket {
+    program: Child,
+    port: u16,
+    _files: tempfile::TempDir,
+}
+
+impl Bucket {
+    fn start() -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let [objects, metadata] = ["objects", "metadata"].map(|name| files.path().join(name));
+        std::fs::create_dir_all(objects.join("site")).unwrap();
+        std::fs::create_dir(&metadata).unwrap();
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        let installed = home.join(".cache/mfaas-tests/bin/versitygw");
+        let program = if installed.exists() { installed } else { PathBuf::from("versitygw") };
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let program = Command::new(program)
+            .args(["--port", &format!("127.0.0.1:{port}"), "posix", "--sidecar"])
+            .args([metadata, objects])
+            .envs([("ROOT_ACCESS_KEY", "test"), ("ROOT_SECRET_KEY", "hidden-secret")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let bucket = Self { program, port, _files: files };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the S3 server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bucket
+    }
+
+    /// A command of the program whose store is the bucket.
+    fn command(&self, db: &Database, arguments: &[&str]) -> Command {
+        let mut command = command(db, Path::new("/"), arguments);
+        command
+            .env("MFAAS_BLOBS_URL", "s3://site/some/prefix")
+            .env("AWS_ENDPOINT", format!("http://127.0.0.1:{}", self.port))
+            .envs([("AWS_ALLOW_HTTP", "true"), ("AWS_REGION", "us-east-1")])
+            .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "hidden-secret")]);
+        command
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_comes_back_into_a_bucket_and_is_saved_from_there() {
+    let site = Saved::new().await;
+    site.take(&[]);
+    let (bucket, in_bucket) = (Bucket::start(), Database::empty());
+    let backups = site.backups();
+    let arguments = ["restore", backups.to_str().unwrap(), "--json"];
+    ok(bucket.command(&in_bucket, &arguments).output().unwrap());
+
+    let second = site.dir.path().join("second");
+    let arguments = ["backup", second.to_str().unwrap(), "--json"];
+    assert_eq!(ok(bucket.command(&in_bucket, &arguments).output().unwrap())["copied"], 2);
+    let back = Database::empty();
+    let arguments = ["restore", second.to_str().unwrap(), "--json"];
+    ok(command(&back, &site.restored_blobs(), &arguments).output().unwrap());
+    let blobs = Blobs::open(&format!("file://{}", site.restored_blobs().display())).unwrap();
+    assert_eq!(blobs.get(&Digest::of(b"machine code"), 100).await.unwrap(), "machine code");
+    assert_eq!(back.sql("SELECT string_agg(name, ' ') FROM tenants"), "a");
 }
