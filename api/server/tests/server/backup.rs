@@ -88,7 +88,7 @@ impl Saved {
         blobs
     }
 
-    /// Gives the newest backup another dump, as somebody does who can write its directory.
+    /// Gives the newest backup another dump, as an attacker does who can write its directory.
     fn put_dump(&self, taken: &Value, dump: &[u8]) {
         let file = self.part(&Digest::of(dump).to_string());
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -336,7 +336,7 @@ async fn what_ends_halfway_leaves_neither_a_backup_nor_a_site() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dump_of_somebody_else_runs_no_command_on_the_machine_that_restores_it() {
+async fn a_hostile_dump_runs_no_command_on_the_machine_that_restores_it() {
     let site = Saved::new().await;
     let ran = site.restored_blobs().join("ran");
     // A statement of the dump gets as long a text that ends it and gives psql a command.

@@ -95,7 +95,7 @@ async fn a_builder_waits_for_its_toolchain_and_cache_says_so_and_ends_when_it_is
     told_to_end.stop();
     assert!(registry.catalog.builders().await.unwrap().is_empty(), "it is not counted any more");
 
-    let builder = launch("late");
+    let builder = launch("waits");
     let id = registry.deploy(&Package::new("pub fn handle(_: &[u8]) -> Vec<u8> { Vec::new() }\n")).await;
     unwell(&registry).await;
     // The name alone makes no toolchain.
