@@ -12,7 +12,7 @@
 )]
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mfaas_attest::{PrivateKey, Statement, sign};
+use mfaas_attest::{Admission, PrivateKey, Statement, sign};
 use mfaas_harness::{Package, Program, Stack, package, wait_for};
 use mfaas_ident::{Digest, FunctionName, VersionNumber};
 use rustix::process::{Pid, Signal};
@@ -248,8 +248,6 @@ fn fill(stack: &Stack, options: &Options) {
     let envelope: serde_json::Value = serde_json::from_str(&envelope).unwrap();
     let payload = BASE64_STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap();
     let model: Statement = serde_json::from_slice(&payload).unwrap();
-    let images = Images::of(stack, model.predicate.artifact, &artifact);
-    let newest = options.versions - options.recent() + 1..=options.versions;
     let mut tx = sql.transaction().unwrap();
     tx.batch_execute("SET LOCAL session_replication_role = replica; SET LOCAL statement_timeout = 0")
         .unwrap();
@@ -257,23 +255,13 @@ fn fill(stack: &Stack, options: &Options) {
         "CREATE TEMP TABLE filled (name text, version integer, artifact text, statement text, envelope text)",
     )
     .unwrap();
-    let mut copy = tx.copy_in("COPY filled FROM STDIN").unwrap();
     // Nobody else looks at statements.
-    let stated = if options.with_node { options.functions } else { 0 };
-    for number in 0..stated {
-        let image = if options.distinct { images.another(number) } else { model.predicate.artifact };
-        for version in newest.clone() {
-            let mut admission = model.predicate.clone();
-            admission.function = FunctionName::parse(&format!("f{number}")).unwrap();
-            admission.version = VersionNumber::new(version).unwrap();
-            admission.artifact = image;
-            let envelope = String::from_utf8(sign(&Statement::new(admission), &[&key]).unwrap()).unwrap();
-            let digest = Digest::of(envelope.as_bytes());
-            let envelope = envelope.replace('\\', "\\\\");
-            writeln!(copy, "f{number}\t{version}\t{image}\t{digest}\t{envelope}").unwrap();
-        }
+    if options.with_node {
+        let images = Images::of(stack, model.predicate.artifact, &artifact);
+        let mut copy = tx.copy_in("COPY filled FROM STDIN").unwrap();
+        write_statements(&mut copy, options, &model.predicate, &images, &key);
+        copy.finish().unwrap();
     }
-    copy.finish().unwrap();
     let (functions, versions) = (options.functions.cast_signed(), options.versions.cast_signed());
     tx.execute(
         "INSERT INTO artifacts (digest, bytes, toolchain)
@@ -323,6 +311,29 @@ fn fill(stack: &Stack, options: &Options) {
     .unwrap();
     tx.commit().unwrap();
     sql.batch_execute("SET statement_timeout = 0; ANALYZE").unwrap();
+}
+
+/// The statements of the newest versions, as rows of `filled`.
+fn write_statements(
+    rows: &mut impl Write,
+    options: &Options,
+    model: &Admission,
+    images: &Images,
+    key: &PrivateKey,
+) {
+    for number in 0..options.functions {
+        let image = if options.distinct { images.another(number) } else { model.artifact };
+        for version in options.versions - options.recent() + 1..=options.versions {
+            let mut admission = model.clone();
+            admission.function = FunctionName::parse(&format!("f{number}")).unwrap();
+            admission.version = VersionNumber::new(version).unwrap();
+            admission.artifact = image;
+            let envelope = String::from_utf8(sign(&Statement::new(admission), &[key]).unwrap()).unwrap();
+            let digest = Digest::of(envelope.as_bytes());
+            let envelope = envelope.replace('\\', "\\\\");
+            writeln!(rows, "f{number}\t{version}\t{image}\t{digest}\t{envelope}").unwrap();
+        }
+    }
 }
 
 /// Waits for the set that says all of it, and for the node to load it.
