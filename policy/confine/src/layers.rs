@@ -144,7 +144,11 @@ fn restrict(profile: &Profile, level: Level) -> Result<(), Box<dyn std::error::E
 }
 
 /// From here on this thread, and what it starts, writes below `directories` alone: for a command of somebody who may write more,
-/// in directories where others could have left links. Where the kernel does not know it, nothing is kept.
+/// in directories where others could have left links.
+///
+/// # Errors
+/// Root is refused where the kernel keeps none of it (before Linux 5.19, or without landlock). Anybody else goes on: no link
+/// leads them further than their own rights.
 pub fn write_only_below(directories: &[&Path]) -> Result<(), ConfineError> {
     let restrict = || {
         let writing = AccessFs::from_write(ABI::V3);
@@ -154,10 +158,12 @@ pub fn write_only_below(directories: &[&Path]) -> Result<(), ConfineError> {
         let handled = renaming.handle_access(AccessFs::Refer)?.set_compatibility(CompatLevel::BestEffort);
         handled.handle_access(writing)?.create()?.add_rules(rules)?.restrict_self()
     };
-    restrict().map(drop).map_err(|error: RulesetError| ConfineError::Step {
-        step: Step::Landlock,
-        source: std::io::Error::other(error),
-    })
+    let failed = |source| ConfineError::Step { step: Step::Landlock, source };
+    let status = restrict().map_err(|error: RulesetError| failed(std::io::Error::other(error)))?;
+    if status.ruleset == RulesetStatus::NotEnforced && rustix::process::geteuid().is_root() {
+        return Err(failed(std::io::ErrorKind::Unsupported.into()));
+    }
+    Ok(())
 }
 
 fn rights(access: Access) -> BitFlags<AccessFs> {

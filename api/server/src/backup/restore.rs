@@ -176,9 +176,10 @@ async fn put_back_database(
     if closed? && written.status.success() { Ok(()) } else { Err(failed(WRITER, &written.stderr)) }
 }
 
-/// It reads what somebody else may have written, and needs nothing but its pipes.
+/// It reads what somebody else may have written, and needs nothing but its pipes: no secret of our environment either.
 fn start_reader(site: &Site) -> Result<Child, BackupError> {
     let mut command = site.programs.command(READER, None);
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }

@@ -11,7 +11,7 @@ use mfaas_blobs::Blobs;
 use mfaas_catalog::{Actor, AuditArchiving};
 use mfaas_confine::write_only_below;
 use mfaas_startup::Variables;
-use rustix::fs::Mode;
+use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
 use serde::Serialize;
 
 use crate::backup::{
@@ -258,7 +258,8 @@ fn write_line(file: &mut impl Write, value: &impl Serialize) -> std::io::Result<
 /// On the disk, and then under its name.
 fn finish(file: BufWriter<File>, draft: &Path, path: &Path) -> std::io::Result<()> {
     file.into_inner()?.sync_all()?;
-    std::fs::rename(draft, path)?;
+    // Another one may have got the name since we looked.
+    renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE)?;
     File::open(directory_of(path))?.sync_all()
 }
 

@@ -357,10 +357,11 @@ async fn a_hostile_dump_runs_no_command_on_the_machine_that_restores_it() {
     let said = refused(site.restore(&db, &["--pg-bin", old.to_str().unwrap()]));
     assert!(said.contains("pg_restore") && said.contains("15.14"), "{said}");
     // Root has others read it.
-    let asked = programs(site.dir.path(), "pg_restore", "echo \"user $(id -u)\" >&2; exit 1");
+    let asked = programs(site.dir.path(), "pg_restore", "echo \"user $(id -u)\" $(env) >&2; exit 1");
     let said = refused(site.restore(&db, &["--pg-bin", asked.to_str().unwrap()]));
     let user = std::fs::metadata(site.dir.path()).unwrap().uid();
     assert!(said.contains(&format!("user {}", if user == 0 { 65_534 } else { user })), "{said}");
+    assert!(!said.contains("MFAAS_"), "no address of the database, with its password: {said}");
     assert!(!ran.exists(), "a command of the dump ran");
     assert_eq!(tables(&db), "0");
 }
