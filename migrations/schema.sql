@@ -488,6 +488,7 @@ CREATE TABLE deployments (
     updated_at timestamp with time zone NOT NULL DEFAULT now(),
     person text NOT NULL DEFAULT ''::text,
     forgotten_at timestamp with time zone,
+    trace_parent text,
     CONSTRAINT deployments_pkey PRIMARY KEY (id),
     CONSTRAINT deployments_function_known CHECK ((function ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID,
     CONSTRAINT deployments_idempotency_key_length CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 200))),
@@ -495,6 +496,7 @@ CREATE TABLE deployments (
     CONSTRAINT deployments_source_digest_sha256 CHECK ((source_digest ~ '^[0-9a-f]{64}$'::text)),
     CONSTRAINT deployments_state_known CHECK ((state = ANY (ARRAY['received'::text, 'building'::text, 'built'::text, 'admitted'::text, 'refused'::text, 'waiting'::text, 'failed'::text]))),
     CONSTRAINT deployments_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name),
+    CONSTRAINT deployments_trace_parent_form CHECK ((trace_parent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$'::text)) NOT VALID,
     CONSTRAINT deployments_version_when_admitted CHECK (((state = 'admitted'::text) = (version IS NOT NULL)))
 );
 CREATE INDEX deployments_built ON public.deployments USING btree (id) WHERE (state = 'built'::text);
@@ -512,7 +514,7 @@ GRANT SELECT ON deployments TO mfaas_server;
 GRANT SELECT ON deployments TO mfaas_signer;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_acquirer;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_builder;
-GRANT INSERT (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person) ON deployments TO mfaas_server;
+GRANT INSERT (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person, trace_parent) ON deployments TO mfaas_server;
 GRANT UPDATE (state, diagnostics, last_event, updated_at, forgotten_at) ON deployments TO mfaas_server;
 GRANT UPDATE (state, diagnostics, version, last_event, updated_at) ON deployments TO mfaas_signer;
 

@@ -9,6 +9,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
+use mfaas_ident::TraceParent;
 use mfaas_supervisor::innermost;
 use mfaas_wire::{IDEMPOTENCY_KEY, PROBLEM_MEDIA_TYPE, Problem, UPLOAD_MEDIA_TYPE};
 use reqwest::{Certificate, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
@@ -154,6 +155,7 @@ impl Client {
         &self,
         path: &str,
         archive: Vec<u8>,
+        place: &TraceParent,
     ) -> Result<T, Failure> {
         let key = uuid::Uuid::new_v4().to_string();
         let archive = bytes_of(archive);
@@ -162,6 +164,7 @@ impl Client {
             let request = self
                 .request(Method::POST, path)?
                 .header(IDEMPOTENCY_KEY, &key)
+                .header("traceparent", place.to_string())
                 .header(reqwest::header::CONTENT_TYPE, UPLOAD_MEDIA_TYPE)
                 .body(archive.clone());
             let (failure, asked_for) = match self.exchange(request).await {

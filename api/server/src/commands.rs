@@ -89,8 +89,6 @@ impl Arguments {
 
 /// Does what was typed.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    // Both the blob store's client and our listener use this provider; a second one is refused.
-    mfaas_startup::install_tls_provider()?;
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve().await,
         Command::Migrate => migrate().await,

@@ -9,10 +9,7 @@ use mfaas_server::commands::{Arguments, run};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = mfaas_startup::start_log()
-        .map_err(anyhow::Error::from)
-        // Threads have what the one had that made them.
-        .and_then(|()| arguments.confine())
+    let outcome = prepare(&arguments)
         .and_then(|()| Ok(tokio::runtime::Runtime::new()?))
         .and_then(|runtime| runtime.block_on(run(arguments)));
     match outcome {
@@ -23,4 +20,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Listeners, blob store, database and what sends the log use one TLS provider; a second one is refused.
+fn prepare(arguments: &Arguments) -> anyhow::Result<()> {
+    mfaas_startup::install_tls_provider()?;
+    mfaas_startup::start_log_here()?;
+    // Threads have what the one had that made them, and what sends the log has some.
+    arguments.confine()?;
+    Ok(mfaas_startup::start_sending()?)
 }

@@ -192,6 +192,8 @@ impl Running {
             }
         }
         self.app.catalog.close().await;
+        // It blocks, for a second at most.
+        let _ = tokio::task::spawn_blocking(|| mfaas_trace::finish(Duration::from_secs(1))).await;
     }
 }
 

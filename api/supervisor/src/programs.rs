@@ -60,10 +60,11 @@ pub(crate) struct Programs<'a> {
 impl Programs<'_> {
     fn base(&self, role: Role, name: &str) -> Launch {
         let launch = Launch::new(role, self.siblings.path(name)).env("MFAAS_LOG", self.log);
-        match std::env::var_os("MFAAS_LOG_JSON") {
+        let launch = match std::env::var_os("MFAAS_LOG_JSON") {
             Some(json) => launch.env("MFAAS_LOG_JSON", json),
             None => launch,
-        }
+        };
+        inherited(launch, &mfaas_trace::VARIABLES)
     }
 
     /// With a listener for metrics, if they have listeners: `behind` the server's port, so that one option says where all are.

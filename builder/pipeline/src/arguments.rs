@@ -146,8 +146,8 @@ impl Arguments {
 
 /// What `serve` and `acquire` do first.
 fn start_service() -> Result<Variables, BuilderError> {
-    mfaas_startup::start_log()?;
     mfaas_startup::install_tls_provider()?;
+    mfaas_startup::start_log()?;
     Ok(Variables::of_process())
 }
 

@@ -12,12 +12,13 @@ use mfaas_startup::{Shutdown, write_ready_file};
 use serde_json::Map;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{Catalog, CatalogError, Channel, ClaimedBuild};
 use mfaas_delivery::DeploymentState;
 use mfaas_rules::limits::LEASE_SECONDS;
+use mfaas_trace::Work;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -44,6 +45,8 @@ const WELL_FOR: Duration = Duration::from_secs(30);
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 /// How long cancelled builds may take to clear up.
 const CLEAR_WITHIN: Duration = Duration::from_secs(4);
+/// How long the last spans and log lines may take on their way to a collector.
+const TELL_WITHIN: Duration = Duration::from_secs(1);
 /// Builds at a time: one a core, within reason.
 const BUILDS_MAX: usize = 8;
 
@@ -109,6 +112,7 @@ async fn run(
     drain(&builder, &mut builds).await;
     builder.catalog.builder_gone(&builder.instance).await?;
     builder.catalog.close().await;
+    mfaas_trace::finish(TELL_WITHIN);
     Ok(())
 }
 
@@ -273,7 +277,7 @@ async fn claim_one(builder: &Arc<BuilderState>, builds: &mut JoinSet<()>) -> boo
 
 async fn one_build(builder: Arc<BuilderState>, claimed: ClaimedBuild) {
     let deployment = claimed.lease.deployment();
-    let (_held, began) = (meters::HeldLease::new(), Instant::now());
+    let (_held, began, began_at) = (meters::HeldLease::new(), Instant::now(), SystemTime::now());
     let left = lease::execute(&builder, &claimed).await;
     let outcome = match &left {
         Ok(DeploymentState::Received) => "returned",
@@ -282,6 +286,15 @@ async fn one_build(builder: Arc<BuilderState>, claimed: ClaimedBuild) {
         Err(_) => "given_up",
     };
     meters::build_left(outcome, began.elapsed());
+    if let Some(place) = &claimed.trace_parent {
+        let attributes = [
+            ("mfaas.deployment", deployment.to_string()),
+            ("mfaas.outcome", outcome.to_owned()),
+            ("mfaas.attempt", claimed.attempt.to_string()),
+        ];
+        let (ended, attributes) = (SystemTime::now(), attributes.as_slice());
+        mfaas_trace::record(place, Work { name: "build", began: began_at, ended, attributes });
+    }
     match left {
         Ok(state) => tracing::info!(%deployment, %state, "build ended"),
         Err(error) => tracing::error!(%deployment, %error, "build given up"),

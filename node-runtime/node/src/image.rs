@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use mfaas_attest::{
     Admission, AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
 };
-use mfaas_ident::{Budget, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, VersionNumber};
+use mfaas_ident::{
+    Budget, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, TraceParent, VersionNumber,
+};
 use mfaas_inspect::verify::verify_image;
 use mfaas_rules::{codes, limits};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -72,6 +74,8 @@ pub(crate) struct VerifiedImage {
     /// As the statement says. The serving set does not repeat it: there is one place to believe.
     declared: Declared,
     deployment: DeploymentId,
+    /// Where the deployment stands in a trace, as the server says; nothing hangs on it.
+    trace_parent: Option<TraceParent>,
     code: MachineCode,
     bank_bytes: u64,
     /// Kept to be checked again: a later set may demand more, a later key list trust less.
@@ -98,6 +102,16 @@ impl VerifiedImage {
         self.deployment
     }
 
+    /// The same, for spans below that place in a trace.
+    pub(crate) fn traced(self, trace_parent: Option<TraceParent>) -> Self {
+        Self { trace_parent, ..self }
+    }
+
+    /// Where the deployment stands in a trace, if it was fetched just now and the server said so.
+    pub(crate) fn trace_parent(&self) -> Option<TraceParent> {
+        self.trace_parent
+    }
+
     /// Whether its code was verified, here and now.
     pub(crate) fn code(&self) -> MachineCode {
         self.code
@@ -119,8 +133,8 @@ impl VerifiedImage {
     pub(crate) fn declaring_for_test(key: ImageKey, declared: Declared) -> Self {
         let memory = sealed_memory(&[]).expect("a memfd can be made");
         let deployment = DeploymentId(uuid::Uuid::nil());
-        let code = MachineCode::Verified;
-        Self { key, memory, declared, deployment, code, bank_bytes: 0, statement: Vec::new() }
+        let (code, trace_parent) = (MachineCode::Verified, None);
+        Self { key, memory, declared, deployment, trace_parent, code, bank_bytes: 0, statement: Vec::new() }
     }
 
     /// The same with machine code of this kind.
@@ -178,6 +192,7 @@ pub(crate) fn verify(
         memory,
         declared: admission.declares(),
         deployment: admission.deployment,
+        trace_parent: None,
         code,
         bank_bytes,
         statement: statement.to_vec(),

@@ -23,7 +23,7 @@ mod validate;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -33,9 +33,10 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_abi::{Status, frame};
 use mfaas_delivery::Availability;
 use mfaas_dispatch::Outcome;
-use mfaas_ident::{FunctionRef, PeerKey, TenantName};
+use mfaas_ident::{FunctionRef, PeerKey, TenantName, TraceParent};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
+use mfaas_trace::Work;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use callers::{CALLER, Callers, LOCAL, Share};
@@ -52,7 +53,7 @@ use problem::Problem;
 use refusal::refused;
 use response::{Answer, Response};
 
-use crate::serving::{Answered, Asked, Dispatcher, Way};
+use crate::serving::{Answered, Asked, Dispatcher, Served, Way};
 
 /// Room for what stands before the body of a frame, so that it mostly grows once.
 const FRAME_HEAD_BYTES: usize = 512;
@@ -169,6 +170,7 @@ impl Face {
 
     async fn invoke(&self, asking: Asking<'_>, body: Incoming, pass: &mut Option<Pass>) -> Response {
         let began = Instant::now();
+        let traced = Traced::of(&asking.parts.headers);
         let answered = match self.call(&asking, body, pass.as_ref()).await {
             Ok(answered) => answered,
             Err(problem) => return self.refuse(problem),
@@ -178,6 +180,9 @@ impl Face {
         headers::harden(response.headers_mut());
         self.meters.answered(&response);
         self.meters.took(&served, began.elapsed().as_secs_f64());
+        if let Some(traced) = traced {
+            traced.tell(&served, response.status());
+        }
         response
     }
 
@@ -253,6 +258,30 @@ impl Face {
         };
         headers::describe(response.headers_mut(), served.key.version, cold, queued, run);
         response
+    }
+}
+
+/// A call whose caller has a trace of which spans are kept, where they go anywhere.
+struct Traced {
+    place: TraceParent,
+    began: SystemTime,
+}
+
+impl Traced {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        // Where nothing is sent, nothing is looked for.
+        let text = mfaas_trace::is_on().then(|| headers.get("traceparent")).flatten()?;
+        let place = TraceParent::parse(text.to_str().ok()?).ok().filter(TraceParent::is_sampled)?;
+        Some(Self { place, began: SystemTime::now() })
+    }
+
+    fn tell(&self, served: &Served, status: StatusCode) {
+        let attributes = [
+            ("mfaas.function", served.key.to_string()),
+            ("http.response.status_code", status.as_str().to_owned()),
+        ];
+        let (ended, attributes) = (SystemTime::now(), attributes.as_slice());
+        mfaas_trace::record(&self.place, Work { name: "invoke", began: self.began, ended, attributes });
     }
 }
 

@@ -57,7 +57,7 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    mfaas_startup::start_log()?;
+    mfaas_startup::start_log_here()?;
     mfaas_startup::install_tls_provider()?;
     let variables = Variables::of_process();
     match arguments.command.unwrap_or(Command::Serve) {
@@ -65,6 +65,7 @@ fn main() -> anyhow::Result<()> {
             let config = Config::read(&variables)?;
             // Before the first thread, which inherits them.
             let cores = Cores::set_apart(&config.workers.cores).context("MFAAS_WORKER_CORES")?;
+            mfaas_startup::start_sending()?;
             runtime()?.block_on(node::serve(config, cores))
         }
         Command::Join { token_file } => {

@@ -97,6 +97,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let gone = node.fleet.ended(WORKERS_WAIT_MAX).await;
     reporting.stop().await;
     node.report_last_usage().await;
+    let _ = tokio::task::spawn_blocking(|| mfaas_trace::finish(LAST_LINES_WAIT_MAX)).await;
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())
 }

@@ -13,11 +13,12 @@ use mfaas_delivery::{
     BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, RenewalRequest, Report,
     UsageReport,
 };
-use mfaas_ident::{BuildVersion, Digest};
+use mfaas_ident::{BuildVersion, Digest, TraceParent};
 use mfaas_rules::Code;
 use reqwest::{Certificate, Client, Identity, RequestBuilder, Response, StatusCode, redirect};
 
 use crate::config::Membership;
+use crate::image::ImageKey;
 use crate::state::NodeIdentity;
 
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -231,9 +232,20 @@ impl Upstream {
         self.get(&format!("/node/v1/artifacts/{digest}"), bytes_max).await
     }
 
-    /// The envelope of a statement. Not hashed here.
-    pub(crate) async fn statement(&self, digest: Digest, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
-        self.get(&format!("/node/v1/statements/{digest}"), bytes_max).await
+    /// The envelope of a version's statement, and where its deployment stands in a trace. Not hashed here.
+    pub(crate) async fn statement(
+        &self,
+        key: &ImageKey,
+        bytes_max: usize,
+    ) -> Result<(Vec<u8>, Option<TraceParent>), UpstreamError> {
+        let ImageKey { tenant, function, version, statement, .. } = key;
+        let path =
+            format!("/node/v1/statements/{statement}?tenant={tenant}&function={function}&version={version}");
+        let response = self.send(&path, |url| self.client().get(url).timeout(ANSWER_WAIT_MAX)).await?;
+        let response = accepted(response, &path).await?;
+        let place = response.headers().get("traceparent").and_then(|value| value.to_str().ok());
+        let place = place.and_then(|text| TraceParent::parse(text).ok());
+        Ok((body(response, &path, bytes_max).await?, place))
     }
 
     /// Says what is loaded.

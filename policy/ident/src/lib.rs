@@ -13,6 +13,7 @@ mod peer;
 mod quantity;
 mod rights;
 mod text;
+mod trace_parent;
 
 pub use access::{Access, CallScope};
 pub use build_version::BuildVersion;
@@ -27,6 +28,7 @@ pub use peer::PeerKey;
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit};
 pub use rights::{IdentitySource, Role, Scope};
 pub use text::{escape_json, sanitise, sanitise_line};
+pub use trace_parent::TraceParent;
 
 /// Why a text is not a value of the type it was parsed as.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ mod shutdown;
 mod variables;
 
 pub use database::{DatabaseAddress, DatabaseAddressError, DatabaseHost, DatabaseTls, UnusableDatabase};
-pub use logging::{LoggingError, start_log};
+pub use logging::{LoggingError, start_log, start_log_here, start_sending};
 pub use ready::write_ready_file;
 pub use shutdown::{Shutdown, shutdown_flag};
 pub use variables::{VariableError, Variables};

@@ -9,8 +9,13 @@ mod losses;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use tracing_subscriber::EnvFilter;
+use mfaas_trace::TraceError;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer};
 
 use losses::{Form, Losses};
 
@@ -32,22 +37,59 @@ pub enum LoggingError {
     /// A variable is not UTF-8.
     #[error("{0} is not UTF-8")]
     NotText(&'static str),
+    /// Lines cannot be sent where the variables say.
+    #[error(transparent)]
+    Collector(#[from] TraceError),
     /// It was started before.
     #[error("the log cannot be started: {0}")]
     Started(String),
 }
 
-/// Starts logging as `MFAAS_LOG` and `MFAAS_LOG_JSON` say. Called once, before anything is logged.
+/// Starts logging as `MFAAS_LOG` and `MFAAS_LOG_JSON` say, and sending to a collector. Called once, before anything is logged and
+/// when the TLS provider is there.
 pub fn start_log() -> Result<(), LoggingError> {
+    start_log_here()?;
+    start_sending()
+}
+
+/// The first half of [`start_log`], for a program that has something to do before its first thread: lines on stderr.
+pub fn start_log_here() -> Result<(), LoggingError> {
     let filter = read(FILTER)?.unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| LoggingError::Filter(error.to_string()))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter);
-    let started = match read(JSON)?.as_deref() {
-        Some("1") => log.with_writer(Lines::new(io::stderr, Form::Json)).json().try_init(),
-        None | Some("0") => log.with_writer(Lines::new(io::stderr, Form::Text)).with_ansi(false).try_init(),
+    let log = tracing_subscriber::fmt::layer();
+    let log = match read(JSON)?.as_deref() {
+        Some("1") => log.with_writer(Lines::new(io::stderr, Form::Json)).json().boxed(),
+        None | Some("0") => log.with_writer(Lines::new(io::stderr, Form::Text)).with_ansi(false).boxed(),
         Some(other) => return Err(LoggingError::Json(other.to_owned())),
     };
+    let started = tracing_subscriber::registry().with(log).with(ToCollector).with(filter).try_init();
     started.map_err(|error| LoggingError::Started(error.to_string()))
+}
+
+/// The second half: from now on, lines and spans go to a collector too, if the variables name one. Starts threads then.
+pub fn start_sending() -> Result<(), LoggingError> {
+    Ok(mfaas_trace::start(&program_name())?)
+}
+
+/// Hands on what is logged, once there is a collector; not what sending logs, which would make another line to send.
+#[derive(Debug)]
+struct ToCollector;
+
+impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for ToCollector {
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if let Some(bridge) = mfaas_trace::log_bridge()
+            && !mfaas_trace::is_of_the_sender(event.metadata().target())
+        {
+            bridge.on_event(event, context);
+        }
+    }
+}
+
+/// What the file of this program is called.
+fn program_name() -> String {
+    let file = std::env::current_exe().ok();
+    let name = file.as_deref().and_then(|file| file.file_name()).and_then(|name| name.to_str());
+    name.unwrap_or("mfaas").to_owned()
 }
 
 /// A variable; an empty one is none.

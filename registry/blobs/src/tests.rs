@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use mfaas_ident::Digest;
 use mfaas_rules::codes;
 
-use crate::{BlobError, Blobs, sweep_directory};
+use crate::{BlobError, Blobs, MARKER, sweep_directory};
 
 async fn store() -> (tempfile::TempDir, Blobs) {
     let dir = tempfile::tempdir().unwrap();
@@ -49,6 +50,34 @@ async fn bytes_come_back_under_their_digest() {
     assert!(blobs.exists(&digest).await.unwrap());
     assert!(file(dir.path(), &digest).is_file());
     blobs.ready().await.unwrap();
+}
+
+/// What the sender or the caller has done is no error of the store.
+#[test]
+fn requests_are_timed_and_failures_of_the_store_are_counted() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    metrics::with_local_recorder(&recorder, || {
+        runtime.block_on(async {
+            let (dir, blobs) = store().await;
+            let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
+            assert!(matches!(blobs.get(&digest, 4).await, Err(BlobError::TooLarge { .. })));
+            assert!(stored(&blobs, pieces(&[b"hello"]), 4).await.is_err());
+            blobs.get(&digest, 5).await.unwrap();
+            std::fs::remove_file(file(dir.path(), &digest)).unwrap();
+            assert!(matches!(blobs.get(&digest, 5).await, Err(BlobError::Missing { .. })));
+            std::fs::remove_file(dir.path().join(MARKER)).unwrap();
+            assert!(blobs.put(Bytes::from_static(b"hello")).await.is_err());
+        });
+    });
+    let shown = handle.render();
+    let has = |line: &str| assert!(shown.lines().any(|shown| shown == line), "{line}:\n{shown}");
+    has("mfaas_blob_request_seconds_count{operation=\"put\"} 2");
+    has("mfaas_blob_request_seconds_count{operation=\"get\"} 3");
+    has("mfaas_blob_errors_total{operation=\"get\"} 1");
+    has("mfaas_blob_errors_total{operation=\"put\"} 1");
+    assert!(!shown.contains("mfaas_blob_errors_total{operation=\"receive\"}"), "{shown}");
 }
 
 #[tokio::test]

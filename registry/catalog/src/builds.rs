@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mfaas_attest::BuildClaim;
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Level, Stage};
-use mfaas_ident::{DeploymentId, Digest, FencingToken, FunctionName, TenantName};
+use mfaas_ident::{DeploymentId, Digest, FencingToken, FunctionName, TenantName, TraceParent};
 use mfaas_rules::limits::{POSTPONED_SECONDS_MAX, POSTPONED_SECONDS_MIN, REBUILD_PREFERRED_SECONDS};
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, UndecidedCrate, codes};
 use sqlx::postgres::PgRow;
@@ -16,7 +16,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, parsed, small, unsigned};
+use crate::decode::{Decoded, parsed, small, trace_parent, unsigned};
 use crate::deployments::append_event;
 use crate::{Actor, Catalog, CatalogError};
 
@@ -73,7 +73,7 @@ const CLAIM: &str = "
            fencing_token = nextval('fencing_token'), started_at = coalesce(b.started_at, now())
     FROM next, deployments d
     WHERE b.deployment_id = next.deployment_id AND d.id = next.deployment_id
-    RETURNING d.id, d.tenant, d.function, d.source_digest, d.source_bytes, b.attempt, b.fencing_token";
+    RETURNING d.id, d.tenant, d.function, d.source_digest, d.source_bytes, b.attempt, b.fencing_token, d.trace_parent";
 
 /// Builds of one tenant that are counted for a place in the queue.
 const PLACES_COUNTED_MAX: i64 = 200;
@@ -159,6 +159,8 @@ pub struct ClaimedBuild {
     pub source_bytes: u64,
     /// 1 for the first attempt.
     pub attempt: u32,
+    /// Where the deployment stands in a trace.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// How a build ends.
@@ -606,5 +608,6 @@ fn claimed(row: &PgRow, instance: &str) -> Decoded<ClaimedBuild> {
         source_digest: parsed(row, "source_digest")?,
         source_bytes: unsigned(row, "source_bytes")?,
         attempt: small(row, "attempt")?,
+        trace_parent: trace_parent(row)?,
     })
 }

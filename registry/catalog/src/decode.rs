@@ -50,6 +50,14 @@ where
     }
 }
 
+/// The column `trace_parent`.
+pub(crate) fn trace_parent(row: &PgRow) -> Decoded<Option<mfaas_ident::TraceParent>> {
+    match row.try_get::<Option<String>, _>("trace_parent")? {
+        None => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(|e| bad("trace_parent", e)),
+    }
+}
+
 /// The jsonb column `column` as `T`.
 pub(crate) fn json<T: serde::de::DeserializeOwned + Unpin + Send>(row: &PgRow, column: &str) -> Decoded<T> {
     serde_json::from_value(row.try_get::<serde_json::Value, _>(column)?).map_err(|e| bad(column, e))

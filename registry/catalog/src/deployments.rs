@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
-use mfaas_ident::{DeploymentId, Digest, FunctionName, PersonName, TenantName, VersionNumber};
+use mfaas_ident::{DeploymentId, Digest, FunctionName, PersonName, TenantName, TraceParent, VersionNumber};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, int8, json, parsed, small_opt, unsigned, word};
+use crate::decode::{Decoded, int8, json, parsed, small_opt, trace_parent, unsigned, word};
 use crate::{Actor, Catalog, CatalogError, collecting};
 
 /// One upload and what came of it.
@@ -54,6 +54,8 @@ pub struct NewDeployment<'a> {
     pub source_digest: Digest,
     /// Size of the upload.
     pub source_bytes: u64,
+    /// Where it stands in a trace.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// What became of a new deployment.
@@ -112,6 +114,25 @@ impl Catalog {
         store.await?;
         tx.commit().await.map_err(CatalogError::from)?;
         Ok(Recorded::Created(self.deployment(new.tenant, DeploymentId(id)).await?))
+    }
+
+    /// Where the deployment of a version stands in a trace.
+    pub async fn trace_of_version(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        version: VersionNumber,
+    ) -> Result<Option<TraceParent>, CatalogError> {
+        let row = sqlx::query(
+            "SELECT d.trace_parent FROM versions v JOIN deployments d ON d.id = v.deployment_id
+             WHERE v.tenant = $1 AND v.function = $2 AND v.version = $3",
+        )
+        .bind(tenant.as_str())
+        .bind(function.as_str())
+        .bind(i64::from(version.get()))
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.as_ref().map(trace_parent).transpose()?.flatten())
     }
 
     async fn repeated(&self, new: &NewDeployment<'_>) -> Result<Recorded, CatalogError> {
@@ -240,8 +261,9 @@ async fn insert(
     new: &NewDeployment<'_>,
 ) -> Result<Option<uuid::Uuid>, CatalogError> {
     let id = sqlx::query_scalar(
-        "INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)
+        "INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person,
+                                  trace_parent)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT ON CONSTRAINT deployments_idempotency_key_unique DO NOTHING RETURNING id",
     )
     .bind(new.tenant.as_str())
@@ -251,6 +273,7 @@ async fn insert(
     .bind(int8(new.source_bytes))
     .bind(actor.as_str())
     .bind(new.person.as_str())
+    .bind(new.trace_parent.map(|place| place.to_string()))
     .fetch_optional(connection)
     .await?;
     Ok(id)

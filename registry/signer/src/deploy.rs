@@ -1,7 +1,7 @@
 //! One built deployment: examined, signed and admitted in one transaction, or refused or put back in one.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use mfaas_attest::{
     Admission, BuildClaim, BuildDefinition, BuildMetadata, Builder, Check, Checker, Declared, Fields,
@@ -10,10 +10,11 @@ use mfaas_attest::{
 };
 use mfaas_blobs::Blobs;
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Level, Stage};
-use mfaas_ident::{Access, DeploymentId, Digest, VersionNumber};
+use mfaas_ident::{Access, DeploymentId, Digest, TraceParent, VersionNumber};
 use mfaas_rules::limits::{AGREEMENT_ROUNDS_MAX, ARCHIVE, BINARY};
 use mfaas_rules::profiles::lints;
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
+use mfaas_trace::Work;
 use postgres::{Client, Transaction};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -38,6 +39,15 @@ pub(crate) struct SigningContext {
     pub(crate) runtime: Runtime,
 }
 
+/// A deployment that the signer has ended, or put back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) deployment: DeploymentId,
+    pub(crate) state: DeploymentState,
+    /// Where it stands in a trace.
+    pub(crate) trace_parent: Option<TraceParent>,
+}
+
 /// What became of a look at the queue.
 #[derive(Debug)]
 pub(crate) enum PollOutcome {
@@ -46,7 +56,7 @@ pub(crate) enum PollOutcome {
     /// Another builder is to make the same.
     Asked(DeploymentId),
     /// A deployment ended.
-    Done(DeploymentId, DeploymentState),
+    Done(Ended),
     /// Something that it needs is not there: the blob store, or a record of ours. This one has to wait.
     Deferred(DeploymentId, String),
     /// Something of ours went wrong with this one, and the connection still lives.
@@ -59,8 +69,8 @@ impl PollOutcome {
         match self {
             Self::Idle => None,
             Self::Asked(_) => Some("another_builder"),
-            Self::Done(_, DeploymentState::Received) => Some("rebuild"),
-            Self::Done(_, state) => Some(state.as_str()),
+            Self::Done(Ended { state: DeploymentState::Received, .. }) => Some("rebuild"),
+            Self::Done(ended) => Some(ended.state.as_str()),
             Self::Deferred(_, _) => Some("deferred"),
             Self::Broken(_, _) => Some("broken"),
         }
@@ -146,7 +156,7 @@ pub(crate) fn give_up(client: &mut Client, id: DeploymentId) -> anyhow::Result<(
 }
 
 fn end(mut tx: Transaction<'_>, context: &SigningContext, row: &BuiltRow) -> anyhow::Result<PollOutcome> {
-    let watch = Watch::start();
+    let (watch, began) = (Watch::start(), SystemTime::now());
     meters::taken_up(row.built_at);
     ledger::append_event(&mut tx, row.deployment, &Event::started(Stage::Sign))?;
     let state = match decide(&mut tx, context, row, &watch) {
@@ -182,7 +192,14 @@ fn end(mut tx: Transaction<'_>, context: &SigningContext, row: &BuiltRow) -> any
         Err(Stop::Broken(error)) => return Err(error),
     };
     tx.commit()?;
-    Ok(PollOutcome::Done(row.deployment, state))
+    let (deployment, trace_parent) = (row.deployment, row.trace_parent);
+    if let Some(place) = &trace_parent {
+        let attributes =
+            [("mfaas.deployment", deployment.to_string()), ("mfaas.outcome", state.as_str().to_owned())];
+        let (ended, attributes) = (SystemTime::now(), attributes.as_slice());
+        mfaas_trace::record(place, Work { name: "sign", began, ended, attributes });
+    }
+    Ok(PollOutcome::Done(Ended { deployment, state, trace_parent }))
 }
 
 fn decide(

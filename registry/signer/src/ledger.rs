@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 use mfaas_attest::{Admission, KeyId};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event};
-use mfaas_ident::{DeploymentId, Digest, FunctionName, TenantName, ToolchainId, VersionNumber};
+use mfaas_ident::{DeploymentId, Digest, FunctionName, TenantName, ToolchainId, TraceParent, VersionNumber};
 use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus, Precedence, deciding};
 use postgres::{Client, Row, Transaction};
 use serde_json::{Value, json};
@@ -42,6 +42,8 @@ pub(crate) struct BuiltRow {
     /// When it came into the queue last.
     pub(crate) queued_at: DateTime<Utc>,
     pub(crate) built_at: DateTime<Utc>,
+    /// Where the deployment stands in a trace.
+    pub(crate) trace_parent: Option<TraceParent>,
 }
 
 impl BuiltRow {
@@ -59,7 +61,7 @@ pub(crate) struct SignedStatement<'a> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 36;
+const SCHEMA_VERSION: i64 = 37;
 
 /// A database that is not migrated far enough.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +85,7 @@ pub(crate) type Read = (DeploymentId, anyhow::Result<BuiltRow>);
 pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow::Result<Option<Read>> {
     let row = tx.query_opt(
         "SELECT d.id, d.tenant, d.function, d.source_digest, d.created_at, b.claim, b.fencing_token,
-                b.committed_token, b.lease_role::text, b.rounds, b.rebuild_for, b.queued_at, b.finished_at
+                b.committed_token, b.lease_role::text, b.rounds, b.rebuild_for, b.queued_at, b.finished_at, d.trace_parent
          FROM deployments d JOIN builds b ON b.deployment_id = d.id
          WHERE d.state = 'built' AND b.finished_at IS NOT NULL AND NOT d.id = ANY($1)
          ORDER BY b.finished_at, d.id LIMIT 1 FOR UPDATE OF d, b SKIP LOCKED",
@@ -118,6 +120,8 @@ fn built_row(row: &Row) -> anyhow::Result<BuiltRow> {
         received_at: row.try_get("created_at")?,
         queued_at: row.try_get("queued_at")?,
         built_at: row.try_get("finished_at")?,
+        // Nothing hangs on it.
+        trace_parent: row.try_get::<_, Option<String>>("trace_parent")?.and_then(|text| text.parse().ok()),
     })
 }
 

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use chrono::Utc;
 use mfaas_blobs::Blobs;
 use mfaas_delivery::DeploymentState;
-use mfaas_ident::{BuildVersion, DeploymentId};
+use mfaas_ident::{BuildVersion, DeploymentId, Epoch};
 use mfaas_process_metrics::MetricsListener;
 use mfaas_startup::write_ready_file;
 use postgres::Client;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::certificates::Issuer;
 use crate::config::ServeConfig;
-use crate::deploy::{self, PollOutcome, SigningContext};
+use crate::deploy::{self, Ended, PollOutcome, SigningContext};
 use crate::passphrase::Source;
 use crate::rotation::OnlineKeys;
 use crate::{connection, keys, ledger, meters, serving};
@@ -38,6 +38,8 @@ const TAKE_UP_INTERVAL: Duration = Duration::from_secs(60);
 const TAKE_UP_AT_ONCE: u32 = 100;
 /// How long a deployment is left alone after something of ours went wrong with it.
 const DEFER: Duration = Duration::from_secs(5);
+/// How long the last spans and log lines may take on their way to a collector.
+const TELL_WITHIN: Duration = Duration::from_secs(1);
 /// How often something may go wrong with a deployment before it is failed.
 const BROKEN_MAX: u32 = 3;
 
@@ -55,7 +57,7 @@ type Deferrals = HashMap<Uuid, Deferral>;
 struct Remembered {
     deferred: Deferrals,
     /// Admitted since the last serving set, which they are not in.
-    admitted: Vec<DeploymentId>,
+    admitted: Vec<Ended>,
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -96,6 +98,7 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
         }
     }
     tracing::info!("the signer stops");
+    mfaas_trace::finish(TELL_WITHIN);
     Ok(())
 }
 
@@ -190,8 +193,8 @@ fn work(
         if let Some(outcome) = outcome.as_str() {
             meters::looked(outcome, began);
         }
-        if let PollOutcome::Done(deployment, DeploymentState::Admitted) = outcome {
-            admitted.push(deployment);
+        if let PollOutcome::Done(ended @ Ended { state: DeploymentState::Admitted, .. }) = outcome {
+            admitted.push(ended);
         }
         // One set for all that were admitted within a moment; a node should not wait for the whole queue.
         if matches!(outcome, PollOutcome::Idle) || set_at.elapsed() >= SET_INTERVAL {
@@ -199,15 +202,13 @@ fn work(
             if let Some(epoch) = serving::sign_if_due(client, &context.keys.sets, Utc::now())? {
                 meters::signed_set(epoch, began);
                 tracing::info!(%epoch, "signed a serving set");
-                for deployment in admitted.drain(..) {
-                    tracing::info!(%deployment, %epoch, "a deployment is accepted");
-                }
+                admitted.drain(..).for_each(|ended| tell_accepted(ended, epoch));
             }
             set_at = Instant::now();
         }
         match outcome {
             PollOutcome::Idle => break,
-            PollOutcome::Done(deployment, DeploymentState::Received) => {
+            PollOutcome::Done(Ended { deployment, state: DeploymentState::Received, .. }) => {
                 tracing::warn!(%deployment, "a deployment was built under other rules and is built again");
                 deferred.remove(&deployment.0);
             }
@@ -215,7 +216,7 @@ fn work(
                 tracing::info!(%deployment, "another builder has to make the same before this is signed");
                 deferred.remove(&deployment.0);
             }
-            PollOutcome::Done(deployment, state) => {
+            PollOutcome::Done(Ended { deployment, state, .. }) => {
                 tracing::info!(%deployment, %state, "ended a deployment");
                 deferred.remove(&deployment.0);
             }
@@ -239,6 +240,12 @@ fn work(
     }
     meters::deferred(deferred.len());
     wait(client)
+}
+
+/// Says once that the serving set of this epoch has a deployment.
+fn tell_accepted(Ended { deployment, trace_parent, .. }: Ended, epoch: Epoch) {
+    let trace = trace_parent.map(|place| place.trace_id());
+    tracing::info!(%deployment, %epoch, trace, "a deployment is accepted");
 }
 
 /// Leaves a deployment alone for a while; returns how often it went wrong.

@@ -60,6 +60,7 @@ fn heavy_dependencies_have_one_owner() {
         ("landlock", "mfaas-confine"),
         ("tracing-subscriber", "mfaas-startup"),
         ("metrics-process", "mfaas-process-metrics"),
+        ("opentelemetry", "mfaas-trace"),
         ("ra-ap-rustc_lexer", "mfaas-audit"),
         ("toml_edit", "mfaas-audit"),
         // Not mfaas-audit: the signer links that, and must not link the parser of a display.

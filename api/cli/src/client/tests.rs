@@ -57,7 +57,9 @@ const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-le
 #[tokio::test]
 async fn an_upload_waits_for_room_and_not_for_ever() {
     let client = async |answers| Client::new(&server_that_says(answers).await, None, None, None).unwrap();
-    let upload = async |client: Client| client.upload::<bool>("/upload", b"archive".to_vec()).await;
+    let upload = async |client: Client| {
+        client.upload::<bool>("/upload", b"archive".to_vec(), &mfaas_trace::new_trace()).await
+    };
     assert!(upload(client(&[NO_ROOM, NO_ROOM, ACCEPTED]).await).await.unwrap());
     let full = upload(client(&[NO_ROOM; ROOM_WAITS as usize + 1]).await).await;
     assert!(matches!(full, Err(Failure::Protocol { .. })), "{full:?}");
@@ -124,7 +126,12 @@ async fn a_read_gives_up_and_says_what_came_last() {
 #[tokio::test]
 async fn an_upload_is_made_again_under_one_key() {
     let proxy = Proxy::new(&[Deed::CutBeforeAnswer, BAD_GATEWAY, Deed::Cut, Deed::CutInAnswer]).await;
-    assert!(client_of(&proxy).upload::<bool>("/v1/x", b"archive".to_vec()).await.unwrap());
+    assert!(
+        client_of(&proxy)
+            .upload::<bool>("/v1/x", b"archive".to_vec(), &mfaas_trace::new_trace())
+            .await
+            .unwrap()
+    );
     let keys = proxy.values("idempotency-key");
     assert_eq!(keys.len(), 3, "{keys:?}");
     assert!(keys.iter().all(|key| *key == keys[0]), "two deployments: {keys:?}");

@@ -4,17 +4,20 @@
 mod follow;
 mod outcome;
 mod requests;
+mod traced;
 mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mfaas_ident::FunctionName;
+use mfaas_ident::{FunctionName, TraceParent};
 use mfaas_unpack::{SourceTree, UnpackError};
 use mfaas_wire::{DeploymentAccepted, DeploymentState, Diagnostic};
 
 pub(crate) use follow::follow;
 pub(crate) use outcome::{Outcome, exit_of};
+
+use traced::Traced;
 
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
@@ -62,6 +65,13 @@ pub(crate) enum WaitFor {
 impl Deploy {
     /// Packs, uploads, follows, reports.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let traced = Traced::begin()?;
+        let result = self.deploy(context, &traced.place).await;
+        traced.end();
+        result
+    }
+
+    async fn deploy(self, context: &Context, place: &TraceParent) -> Result<Exit, Failure> {
         let begin = Instant::now();
         let client = context.client()?;
         let wait_for = match (self.no_wait, self.no_serve_wait) {
@@ -80,7 +90,7 @@ impl Deploy {
         };
         let patience = Duration::from_secs(self.timeout);
         let deadline = tokio::time::Instant::now() + patience;
-        let followed = deploy(context, &client, &name, archive, wait_for);
+        let followed = deploy(context, &client, &name, (archive, place), wait_for);
         let Ok(outcome) = tokio::time::timeout_at(deadline, followed).await else {
             return Err(Failure::Pending(format!("{name} is still pending after {} s", self.timeout)));
         };
@@ -102,13 +112,13 @@ pub(crate) async fn deploy(
     context: &Context,
     client: &Client,
     name: &FunctionName,
-    archive: Vec<u8>,
+    (archive, place): (Vec<u8>, &TraceParent),
     wait_for: WaitFor,
 ) -> Result<Outcome, Failure> {
     let spinner = context.screen.spinner("uploading");
     let path = format!("/v1/functions/{name}/deployments");
-    let accepted: DeploymentAccepted = client.upload(&path, archive).await?;
-    context.screen.detail(&format!("deployment {}", accepted.deployment.id));
+    let accepted: DeploymentAccepted = client.upload(&path, archive, place).await?;
+    context.screen.detail(&format!("deployment {}, trace {}", accepted.deployment.id, place.trace_id()));
     let mut outcome = Outcome::accepted(accepted.deployment);
     if wait_for == WaitFor::Upload {
         return Ok(outcome);

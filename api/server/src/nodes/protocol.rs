@@ -7,15 +7,15 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::{HeaderName, HeaderValue, StatusCode};
 use mfaas_attest::SHARDS_AT_ONCE_MAX;
 use mfaas_catalog::{BanOutcome, Charged, Held, JoinedNode};
 use mfaas_delivery::{
     BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, MessageError, RenewalRequest,
     Report, SERVER_PROTOCOL, UsageReport,
 };
-use mfaas_ident::{BuildVersion, Digest, Epoch};
+use mfaas_ident::{BuildVersion, Digest, Epoch, FunctionName, TenantName, TraceParent, VersionNumber};
 use mfaas_push::PushError;
 use mfaas_rules::codes;
 use serde::Deserialize;
@@ -166,9 +166,38 @@ pub(super) async fn artifact(
 pub(super) async fn statement(
     State(app): State<App>,
     Path(digest): Path<Digest>,
+    Query(query): Query<StatementQuery>,
 ) -> Result<Response, Refusal> {
     let found = app.catalog.statement(&digest).await?;
-    Ok(envelope_response(found.ok_or_else(|| Refusal::not_found("such statement"))?.envelope))
+    let found = found.ok_or_else(|| Refusal::not_found("such statement"))?;
+    let mut response = envelope_response(found.envelope);
+    if let Some(place) = query.trace(&app).await
+        && let Ok(place) = HeaderValue::from_str(&place.to_string())
+    {
+        response.headers_mut().insert(HeaderName::from_static("traceparent"), place);
+    }
+    Ok(response)
+}
+
+/// The version for which a node asks for a statement. It decides nothing: the answer also says where its deployment stands in
+/// a trace.
+#[derive(Debug, Deserialize)]
+pub(super) struct StatementQuery {
+    tenant: Option<TenantName>,
+    function: Option<FunctionName>,
+    version: Option<VersionNumber>,
+}
+
+impl StatementQuery {
+    /// A node loads without it as well.
+    async fn trace(&self, app: &App) -> Option<TraceParent> {
+        let (tenant, function) = (self.tenant.as_ref()?, self.function.as_ref()?);
+        let found = app.catalog.trace_of_version(tenant, function, self.version?).await;
+        found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a statement is given without its place in a trace");
+            None
+        })
+    }
 }
 
 /// The build of the node that asks, which its `User-Agent` names: servers and nodes that do not know about builds take no

@@ -2,6 +2,7 @@
 //! Nothing here looks into an upload.
 
 use std::io;
+use std::time::SystemTime;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -11,10 +12,11 @@ use chrono::{DateTime, Utc};
 use futures::{Stream, StreamExt as _};
 use http::{HeaderMap, StatusCode};
 use mfaas_blobs::{BlobError, Incoming};
-use mfaas_catalog::{NewDeployment, Recorded};
-use mfaas_ident::{DeploymentId, FunctionName};
+use mfaas_catalog::{Deployment, NewDeployment, Recorded};
+use mfaas_ident::{DeploymentId, FunctionName, TraceParent};
 use mfaas_rules::codes;
 use mfaas_rules::review::ReviewState;
+use mfaas_trace::Work;
 use mfaas_wire::schema;
 use mfaas_wire::{
     DeploymentAccepted, DeploymentState, DeploymentView, IDEMPOTENCY_KEY, Page, Problem, RequestView,
@@ -61,7 +63,8 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let key = idempotency_key(&headers)?;
+    let (key, began) = (idempotency_key(&headers)?, SystemTime::now());
+    let place = trace_parent(&headers);
     let incoming = receive(&app, &headers, body).await?;
     let source_bytes = incoming.bytes();
     let new = NewDeployment {
@@ -71,22 +74,39 @@ pub(super) async fn create(
         idempotency_key: &key,
         source_digest: incoming.digest(),
         source_bytes,
+        trace_parent: Some(place),
     };
     let limits = &app.config.tenant_queue;
     let recorded =
         app.catalog.record_deployment(&caller.actor(), &new, limits, publish(&app, &incoming)).await;
-    if !matches!(recorded, Ok(Recorded::Created(_)))
-        && let Err(error) = app.blobs.discard(&incoming).await
-    {
+    let is_new = matches!(recorded, Ok(Recorded::Created(_)));
+    if !is_new && let Err(error) = app.blobs.discard(&incoming).await {
         tracing::warn!(%error, "an upload that was not recorded is left to the sweep");
     }
     let (Recorded::Created(deployment) | Recorded::Repeated(deployment)) = recorded?;
     metrics::counter!("mfaas_upload_bytes_total").increment(source_bytes);
-    let (id, tenant, digest) = (deployment.id, &caller.tenant, deployment.source_digest);
-    tracing::info!(deployment = %id, %tenant, function = %name, source = %digest, "a deployment was received");
+    if is_new {
+        tell_received(&deployment, &place, began);
+    }
     let events_url = format!("/v1/deployments/{}/events", deployment.id);
     let deployment = responses::deployment(deployment, &app.review_url());
     Ok((StatusCode::ACCEPTED, axum::Json(DeploymentAccepted { deployment, events_url })).into_response())
+}
+
+/// Says once that a deployment is here, in the log and in its trace.
+fn tell_received(deployment: &Deployment, place: &TraceParent, began: SystemTime) {
+    let Deployment { id, tenant, function, source_digest, .. } = deployment;
+    let trace = place.trace_id();
+    tracing::info!(deployment = %id, %tenant, %function, source = %source_digest, trace, "a deployment was received");
+    let attributes = [("mfaas.deployment", id.to_string())];
+    let (ended, attributes) = (SystemTime::now(), attributes.as_slice());
+    mfaas_trace::record(place, Work { name: "receive", began, ended, attributes });
+}
+
+/// Where the caller is in a trace, or one of our own. What is no place in a trace is passed over, as the standard asks.
+fn trace_parent(headers: &HeaderMap) -> TraceParent {
+    let text = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    text.and_then(|text| TraceParent::parse(text).ok()).unwrap_or_else(mfaas_trace::new_trace)
 }
 
 /// The caller's key, or one of our own: then every upload is its own.

@@ -59,6 +59,7 @@ impl Registry {
         let actor = Actor::program("mfaas-server");
         self.catalog.ensure_tenant(&actor, &tenant).await.unwrap();
         let new = NewDeployment {
+            trace_parent: None,
             tenant: &tenant,
             function: &function,
             person: &PersonName::parse("acme/ci").unwrap(),

@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use mfaas_attest::{ServedFunction, ServingSet, Trust, Verified};
 use mfaas_delivery::{Availability, RefusedVersion};
-use mfaas_ident::{AliasName, Digest, VersionNumber};
+use mfaas_ident::{AliasName, Digest, Epoch, TraceParent, VersionNumber};
 use mfaas_rules::codes;
+use mfaas_trace::Work;
 use tokio::task;
 
 use crate::function_tree::{FunctionTree, Name, Walk};
@@ -184,6 +185,7 @@ impl Reconciler {
             images.values().filter(|image| self.loaded.image(name, image.key()).is_none()).cloned()
         });
         let new: Vec<_> = new.collect();
+        let loading = SystemTime::now();
         let failed = if new.is_empty() { Vec::new() } else { self.dispatcher.define(&new).await? };
         for (key, refused) in failed {
             let name = (key.tenant.clone(), key.function.clone());
@@ -198,7 +200,10 @@ impl Reconciler {
             let is_loaded = good.get(&(key.tenant.clone(), key.function.clone())).is_some_and(is_good);
             meters::version_loaded(is_loaded);
             if is_loaded {
+                let trace = image.trace_parent().map(|place| place.trace_id());
+                tell_load(image, set.epoch, loading);
                 tracing::info!(
+                    trace,
                     function = %key, deployment = %image.deployment(), epoch = %set.epoch, "a version is loaded"
                 );
             }
@@ -370,6 +375,19 @@ impl Reconciler {
     }
 }
 
+/// Tells of a load: a span from when it was handed to the loader until calls reach it.
+fn tell_load(image: &VerifiedImage, epoch: Epoch, began: SystemTime) {
+    if let Some(place) = image.trace_parent() {
+        let attributes = [
+            ("mfaas.deployment", image.deployment().to_string()),
+            ("mfaas.function", image.key().to_string()),
+            ("mfaas.epoch", epoch.to_string()),
+        ];
+        let (ended, attributes) = (SystemTime::now(), attributes.as_slice());
+        mfaas_trace::record(&place, Work { name: "load", began, ended, attributes });
+    }
+}
+
 /// What it takes to obtain an image.
 #[derive(Clone)]
 struct Source {
@@ -419,8 +437,8 @@ impl Source {
     /// The verified image of one version, from its bytes.
     async fn obtain(self, key: &ImageKey) -> Result<Arc<VerifiedImage>, Missing> {
         let began = Instant::now();
-        let artifact = self.blob(key.digest, Kind::Artifact).await?;
-        let statement = self.blob(key.statement, Kind::Statement).await?;
+        let (artifact, _) = self.blob(key, Kind::Artifact).await?;
+        let (statement, trace_parent) = self.blob(key, Kind::Statement).await?;
         let (set, key, trust, minimum) = (self.set, key.clone(), self.trust, self.minimum);
         // Hashing and decoding a whole image takes milliseconds: not on the threads that answer calls.
         let verified =
@@ -429,7 +447,7 @@ impl Source {
         match verified {
             Ok(verified) => {
                 meters::version_obtained(began.elapsed());
-                Ok(Arc::new(verified?))
+                Ok(Arc::new(verified?.traced(trace_parent)))
             }
             Err(e) => {
                 Err(Refused::new(codes::MF0708, format!("the inspection did not end well: {e}")).into())
@@ -438,11 +456,16 @@ impl Source {
     }
 
     /// Bytes by digest: from the cache, else from the server, hashed in both cases.
-    async fn blob(&self, digest: Digest, kind: Kind) -> Result<Vec<u8>, Missing> {
+    /// A statement that is fetched comes with the place of its deployment in a trace.
+    async fn blob(&self, key: &ImageKey, kind: Kind) -> Result<(Vec<u8>, Option<TraceParent>), Missing> {
+        let digest = match kind {
+            Kind::Artifact => key.digest,
+            Kind::Statement => key.statement,
+        };
         let again = |code, message: String| Missing { refused: Refused::new(code, message), again: true };
         let cached = self.state.blob(digest).map_err(|e| again(codes::MF0709, e.to_string()))?;
         if let Some(bytes) = cached {
-            return Ok(bytes);
+            return Ok((bytes, None));
         }
         // Not on the disk is not served yet: that is new, and a node that takes nothing new leaves it. What it has served
         // stays on the disk, so it comes back with all of it after a restart.
@@ -450,16 +473,19 @@ impl Source {
             return Err(again(codes::MF0711, format!("{digest} is new, and the node is cordoned")));
         }
         let fetched = match kind {
-            Kind::Artifact => self.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await,
-            Kind::Statement => self.upstream.statement(digest, STATEMENT_BYTES_MAX).await,
+            Kind::Artifact => {
+                self.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await.map(|bytes| (bytes, None))
+            }
+            Kind::Statement => self.upstream.statement(key, STATEMENT_BYTES_MAX).await,
         };
-        let bytes = fetched.map_err(|e| again(e.code().unwrap_or(codes::MF0607), e.to_string()))?;
+        let (bytes, trace_parent) =
+            fetched.map_err(|e| again(e.code().unwrap_or(codes::MF0607), e.to_string()))?;
         if Digest::of(&bytes) != digest {
             let message = format!("what the server gave for {digest} has the digest {}", Digest::of(&bytes));
             return Err(again(codes::MF0704, message));
         }
         self.state.store_blob(&bytes).map_err(|e| again(codes::MF0709, e.to_string()))?;
-        Ok(bytes)
+        Ok((bytes, trace_parent))
     }
 }
 

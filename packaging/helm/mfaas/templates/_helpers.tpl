@@ -71,6 +71,10 @@ securityContext:
   value: "1"
 - name: MFAAS_READY_FILE
   value: /run/mfaas/ready.json
+{{- with .root.Values.telemetry.endpoint }}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ . | quote }}
+{{- end }}
 {{- end -}}
 
 {{- /* Keys have to be their program's own and closed to others, which a mounted Secret is not. */ -}}

@@ -69,6 +69,7 @@ async fn record(
     world.server.ensure_tenant(&actor(), &tenant()).await?;
     let (function, person) = (function("hello"), person("acme/ci"));
     let new = NewDeployment {
+        trace_parent: None,
         tenant: &tenant(),
         function: &function,
         person: &person,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use mfaas_catalog::{Catalog, CatalogError, Channel, NewDeployment, QueueLimits, Recorded, Wake};
 use mfaas_delivery::{DeploymentState, EventKind, Stage};
-use mfaas_ident::{DeploymentId, Digest, TenantName};
+use mfaas_ident::{DeploymentId, Digest, TenantName, TraceParent};
 
-use crate::fixture::{WIDE, World, actor, function, person, record, tenant};
+use crate::fixture::{WIDE, World, actor, claim, function, person, record, tenant};
 
 #[tokio::test]
 async fn the_same_key_and_bytes_give_the_same_deployment() {
@@ -17,6 +17,7 @@ async fn the_same_key_and_bytes_give_the_same_deployment() {
     assert_eq!((first.state, first.attempt, first.source_bytes), (DeploymentState::Received, 0, 6));
     let (tenant, name) = (tenant(), function("hello"));
     let again = NewDeployment {
+        trace_parent: None,
         tenant: &tenant,
         function: &name,
         person: &person("acme/ci"),
@@ -31,12 +32,42 @@ async fn the_same_key_and_bytes_give_the_same_deployment() {
 }
 
 #[tokio::test]
+async fn who_builds_and_who_loads_a_version_learns_where_its_deployment_stands_in_a_trace() {
+    let world = World::new().await;
+    let (tenant, name) = (tenant(), function("hello"));
+    world.server.ensure_tenant(&actor(), &tenant).await.unwrap();
+    let place = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+    let new = NewDeployment {
+        trace_parent: Some(place),
+        tenant: &tenant,
+        function: &name,
+        person: &person("acme/ci"),
+        idempotency_key: "key-1",
+        source_digest: Digest::of(b"source"),
+        source_bytes: 6,
+    };
+    let Recorded::Created(deployment) = record(&world.server, &new).await.unwrap() else { panic!() };
+    let claimed = world.claim("one").await;
+    assert_eq!(claimed.trace_parent, Some(place));
+    world.builder.finish_built(&claimed.lease, &claim(b"artifact")).await.unwrap();
+    let version = world.admit(deployment.id, Digest::of(b"artifact")).await;
+    let found = world.server.trace_of_version(&tenant, &name, version).await.unwrap();
+    assert_eq!(found, Some(place));
+
+    // Deployments of the release before have none, and a name that has no version has none either.
+    let without = world.admitted("hello", "key-2").await;
+    assert_eq!(world.server.trace_of_version(&tenant, &name, without).await.unwrap(), None);
+    assert_eq!(world.server.trace_of_version(&tenant, &function("other"), version).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn the_same_key_for_other_bytes_or_another_function_is_a_conflict() {
     let world = World::new().await;
     world.upload("hello", "key-1", b"source").await;
     let (tenant, hello, other) = (tenant(), function("hello"), function("other"));
     for (function, bytes) in [(&hello, b"changed".as_slice()), (&other, b"source")] {
         let new = NewDeployment {
+            trace_parent: None,
             tenant: &tenant,
             function,
             person: &person("acme/ci"),
@@ -59,6 +90,7 @@ async fn twenty_repeats_at_once_make_one_deployment() {
             tokio::spawn(async move {
                 let (tenant, name) = (tenant(), function("hello"));
                 let new = NewDeployment {
+                    trace_parent: None,
                     tenant: &tenant,
                     function: &name,
                     person: &person("acme/ci"),
@@ -88,6 +120,7 @@ async fn an_empty_idempotency_key_is_told_in_words() {
     let (tenant, name) = (tenant(), function("hello"));
     let source_digest = Digest::of(b"x");
     let new = NewDeployment {
+        trace_parent: None,
         tenant: &tenant,
         function: &name,
         person: &person("acme/ci"),
@@ -160,6 +193,7 @@ async fn send_bounded(
 ) -> Result<Recorded, CatalogError> {
     let (tenant, name) = (tenant(), function("hello"));
     let new = NewDeployment {
+        trace_parent: None,
         tenant: &tenant,
         function: &name,
         person: &person("acme/ci"),
@@ -206,6 +240,7 @@ async fn a_deployment_whose_bytes_are_not_stored_is_none() {
     let (tenant, name) = (tenant(), function("hello"));
     world.server.ensure_tenant(&actor(), &tenant).await.unwrap();
     let new = NewDeployment {
+        trace_parent: None,
         tenant: &tenant,
         function: &name,
         person: &person("acme/ci"),

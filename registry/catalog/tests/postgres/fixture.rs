@@ -96,6 +96,7 @@ impl World {
         let function = FunctionName::parse(function).unwrap();
         self.server.ensure_tenant(&actor(), tenant).await.unwrap();
         let new = NewDeployment {
+            trace_parent: None,
             tenant,
             function: &function,
             person: &person("acme/ci"),

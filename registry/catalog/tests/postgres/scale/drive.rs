@@ -92,6 +92,7 @@ async fn registry(world: &World) {
             ran(world.server.versions(&tenant, &one, before, PAGE).await);
         }
         ran(world.server.version(&tenant, &one, VersionNumber::new(10).unwrap()).await);
+        ran(world.server.trace_of_version(&tenant, &one, VersionNumber::new(10).unwrap()).await);
         ran(world.server.aliases(&tenant, &one).await);
         for of in [None, Some(&one)] {
             let found = world.server.deployments(&tenant, of, None, PAGE).await.unwrap();
