@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
+use mfaas_cgroups::{Hierarchies, Unified, Version};
 use mfaas_rules::limits::CompileLimits;
 
 /// How the names of our groups begin: `mfaas-sandbox-PID-START-NUMBER`, where PID and START tell the
@@ -33,12 +34,6 @@ pub(crate) struct Places {
     cpu: PathBuf,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    One,
-    Two,
-}
-
 /// The groups of one sandbox. Dropped: removed, once they are empty.
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -56,9 +51,8 @@ pub(crate) fn places() -> Option<&'static Places> {
 
 impl Places {
     fn find() -> Option<Self> {
-        let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-        version_one(&own, &mounts).or_else(|| version_two(&own, &mounts))
+        let hierarchies = Hierarchies::of_this_process().ok()?;
+        version_one(&hierarchies).or_else(|| version_two(&hierarchies))
     }
 
     fn usable(&self) -> bool {
@@ -190,38 +184,9 @@ fn left_behind(name: &str) -> bool {
     }
 }
 
-/// A line of `/proc/self/mountinfo`: root within the file system, mount point, type, options of the
-/// file system.
-fn mounts(mountinfo: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
-    mountinfo.lines().filter_map(|line| {
-        let (front, back) = line.split_once(" - ")?;
-        let mut front = front.split(' ').skip(3);
-        let mut back = back.split(' ');
-        let (kind, options) = (back.next()?, back.nth(1)?);
-        Some((front.next()?, front.next()?, kind, options))
-    })
-}
-
-/// The directory of group `own` in a hierarchy mounted at `point` from `root` on.
-fn directory(root: &str, point: &str, own: &str) -> Option<PathBuf> {
-    let below = Path::new(own).strip_prefix(root).ok()?;
-    let point = Path::new(point);
-    Some(if below == Path::new("") { point.to_owned() } else { point.join(below) })
-}
-
 /// Each controller has its own hierarchy, or one with others.
-pub(crate) fn version_one(own: &str, mountinfo: &str) -> Option<Places> {
-    let place = |controller: &str| {
-        let group = own.lines().find_map(|line| {
-            let (_, rest) = line.split_once(':')?;
-            let (controllers, group) = rest.split_once(':')?;
-            controllers.split(',').any(|one| one == controller).then_some(group)
-        })?;
-        mounts(mountinfo).find_map(|(root, point, kind, options)| {
-            let here = kind == "cgroup" && options.split(',').any(|option| option == controller);
-            here.then(|| directory(root, point, group))?
-        })
-    };
+pub(crate) fn version_one(hierarchies: &Hierarchies) -> Option<Places> {
+    let place = |controller| hierarchies.version_one(controller);
     Some(Places {
         version: Version::One,
         memory: place("memory")?,
@@ -232,11 +197,9 @@ pub(crate) fn version_one(own: &str, mountinfo: &str) -> Option<Places> {
 
 /// One hierarchy; a group hands controllers down or holds processes, never both. So: below our
 /// own group if it hands them down (the root may), else beside it.
-pub(crate) fn version_two(own: &str, mountinfo: &str) -> Option<Places> {
-    let group = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let (root, point, ..) = mounts(mountinfo).find(|(_, _, kind, _)| *kind == "cgroup2")?;
-    let own = directory(root, point, group)?;
-    let beside = own.parent().filter(|_| own != Path::new(point)).map(Path::to_owned);
+pub(crate) fn version_two(hierarchies: &Hierarchies) -> Option<Places> {
+    let Unified { mount, own } = hierarchies.version_two()?;
+    let beside = own.parent().filter(|_| own != mount).map(Path::to_owned);
     let place = [Some(own), beside].into_iter().flatten().find(|place| hands_down(place))?;
     Some(Places { version: Version::Two, memory: place.clone(), pids: place.clone(), cpu: place })
 }

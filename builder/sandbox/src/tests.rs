@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use mfaas_cgroups::Hierarchies;
 use mfaas_rules::limits::COMPILE;
 
 use crate::exit::{Used, classify};
@@ -126,24 +127,6 @@ fn what_is_beyond_a_limit_is_that_limit() {
     assert_eq!(judge(TreeUse { cpu: long, ..fine }), Some(Exit::CpuLimit));
 }
 
-#[test]
-fn groups_are_found_where_they_are_mounted() {
-    let mounts = "34 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:1 - cgroup cgroup rw,memory\n\
-        39 31 0:36 /outer /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
-        32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
-    let own = "8:pids:/outer/ours\n4:memory:/a/b\n2:cpu,cpuacct:/\n0::/\n";
-    let places = format!("{:?}", crate::cgroup::version_one(own, mounts).unwrap());
-    for place in ["\"/sys/fs/cgroup/memory/a/b\"", "\"/sys/fs/cgroup/pids/ours\"", "\"/sys/fs/cgroup/cpu\""] {
-        assert!(places.contains(place), "{places}");
-    }
-    assert_eq!(crate::cgroup::version_one("4:memory:/a\n", mounts), None, "no pids");
-    assert_eq!(
-        crate::cgroup::version_one("8:pids:/elsewhere\n4:memory:/\n2:cpuacct:/\n", mounts),
-        None,
-        "not visible"
-    );
-}
-
 /// Version 2: a group that holds processes hands nothing down, its parent may.
 #[test]
 fn a_group_of_version_two_lies_where_controllers_are_handed_down() {
@@ -151,7 +134,9 @@ fn a_group_of_version_two_lies_where_controllers_are_handed_down() {
     let root = place.path().to_str().unwrap();
     std::fs::create_dir_all(place.path().join("delegated/builder")).unwrap();
     let mounts = format!("41 31 0:38 / {root} rw - cgroup2 cgroup2 rw\n");
-    let find = || crate::cgroup::version_two("0::/delegated/builder\n", &mounts);
+    let find = || {
+        crate::cgroup::version_two(&Hierarchies::new("0::/delegated/builder\n".to_owned(), mounts.clone()))
+    };
     assert_eq!(find(), None, "nobody hands anything down");
     std::fs::write(place.path().join("delegated/cgroup.subtree_control"), "cpu io memory pids\n").unwrap();
     let places = format!("{:?}", find().unwrap());
