@@ -43,25 +43,7 @@ pub use limits::{IN_WORKER_CAP, JOBS_CAP, Limits, WORKERS_CAP};
 pub use scheduler::{Scheduler, Snapshot};
 
 use mfaas_ident::Budget;
-
-/// Microseconds since an origin that the caller chose; never decreasing between two calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Moment(pub u64);
-
-impl Moment {
-    /// A moment that never comes.
-    pub const NEVER: Self = Self(u64::MAX);
-
-    /// This moment and `us` microseconds more.
-    pub fn plus(self, us: u64) -> Self {
-        Self(self.0.saturating_add(us))
-    }
-
-    /// Microseconds from `earlier` to this moment, 0 when it lies ahead.
-    pub fn since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
-    }
-}
+pub use mfaas_ident::Moment;
 
 /// One accepted invocation. A number comes back only after 2⁴⁴ other jobs, never while it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -25,7 +25,7 @@ pub use names::{
     Selector, TenantName, VersionNumber,
 };
 pub use peer::PeerKey;
-pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit};
+pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit, Moment};
 pub use rights::{IdentitySource, Role, Scope};
 pub use text::{escape_json, sanitise, sanitise_line};
 pub use trace_parent::TraceParent;

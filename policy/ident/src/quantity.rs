@@ -146,3 +146,23 @@ impl std::fmt::Display for FencingToken {
         self.0.fmt(f)
     }
 }
+
+/// Microseconds since an origin that the caller chose; never decreasing between two calls. What decides takes it as an
+/// argument, so that a test or a simulation can be the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    /// A moment that never comes.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// This moment and `us` microseconds more.
+    pub fn plus(self, us: u64) -> Self {
+        Self(self.0.saturating_add(us))
+    }
+
+    /// Microseconds from `earlier` to this moment, 0 when it lies ahead.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
