@@ -215,18 +215,13 @@ impl CpuIsolation {
         kept
     }
 
-    /// What is left of S when `lendable` of the free cores may be lent. Cores that the primary is on
-    /// stay only if others do: where nothing can be lent, the secondary has to leave them too.
+    /// What is left of S when `lendable` of the free cores may be lent. The cores that the primary is on go first:
+    /// the limit is written anyway, and something may be waiting there.
     fn shrunk(&self, kept: &CoreSet, free: &CoreSet, lendable: usize) -> CoreSet {
         let count = lendable.min(self.settings.secondary_cores_max);
-        if count == 0 {
-            return CoreSet::EMPTY;
-        }
-        let chosen = self.first_by_rank(&kept.intersection(free), count, |group| {
+        self.first_by_rank(&kept.intersection(free), count, |group| {
             if !group.is_subset(free) { 2 } else { u8::from(!group.is_subset(kept)) }
-        });
-        let shared = kept.difference(free).take(self.settings.secondary_cores_max - chosen.len());
-        chosen.union(&shared)
+        })
     }
 
     /// Cores by which S grows now: what was idle beyond B in every sample of the wait.

@@ -238,15 +238,14 @@ impl DiskIsolation {
         }
     }
 
-    /// What is left of the disk for those that are limited: what the primary does not use, and at least their
-    /// minimums.
+    /// What is left of the disk beside the primary; those that are limited have their minimums even if it is less.
     fn capacity(&self, rounds: &[Round]) -> f64 {
         let groups = self.settings.groups.iter().zip(rounds);
         let primary: f64 = groups
             .filter(|(group, _)| group.is_primary)
             .map(|(group, round)| self.settings.time_of(group.minimum).max(round.used * HEADROOM))
             .sum();
-        (1.0 - primary).max(self.limited().map(|(_, minimum)| minimum).sum())
+        (1.0 - primary).max(0.0)
     }
 
     /// Those that are limited, with their minimums as parts of the disk's time.

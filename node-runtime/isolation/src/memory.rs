@@ -151,8 +151,12 @@ impl MemoryIsolation {
     fn kill(&mut self, sample: &MemorySample<'_>) -> Option<MemoryAction> {
         let missing = self.settings.low_bytes.saturating_sub(sample.available_bytes);
         let excess = sample.secondary_bytes.saturating_sub(self.settings.secondary_bytes_max);
-        let settles = |at: Moment| sample.now.since(at) < self.settings.settle_us;
-        if missing.max(excess) == 0 || self.killed_at.is_some_and(settles) {
+        if missing.max(excess) == 0 {
+            return None;
+        }
+        // A machine that is short of memory is none whose limits rise.
+        self.raise = None;
+        if self.killed_at.is_some_and(|at| sample.now.since(at) < self.settings.settle_us) {
             return None;
         }
         let victim = victim(sample.members, missing.max(excess))?;
@@ -168,12 +172,12 @@ impl MemoryIsolation {
         if wanted.max_bytes < limits.max_bytes || wanted.high_bytes < limits.high_bytes {
             return Some(self.put(wanted.lower_of(limits)));
         }
-        if wanted == limits {
+        let (since, lowest) = self.raise.unwrap_or((sample.now, wanted));
+        let lowest = wanted.lower_of(lowest);
+        if lowest == limits {
             self.raise = None;
             return None;
         }
-        let (since, lowest) = self.raise.unwrap_or((sample.now, wanted));
-        let lowest = wanted.lower_of(lowest);
         self.raise = Some((since, lowest));
         (sample.now.since(since) >= self.settings.raise_after_us).then(|| self.put(lowest))
     }

@@ -1,7 +1,8 @@
-//! `mfaas bench`: what a deploy costs beside the bare compiler, and the node runtime beside what it is compared to. The
-//! measuring is done by programs of their own.
+//! `mfaas bench`: what a deploy costs beside the bare compiler, the node runtime beside what it is compared to, and
+//! performance isolation on a simulated machine. The measuring is done by programs of their own.
 
 mod admission;
+mod isolation;
 mod node;
 mod program;
 
@@ -35,6 +36,12 @@ enum BenchCommand {
     /// ingress, on a node with worker pools per tenant and on one with a shared pool. For example:
     /// `mfaas bench noisy-neighbour --rows calls,long-calls`
     NoisyNeighbour(node::BenchNoisyNeighbour),
+    /// Performance isolation: what queries feel of a secondary that computes without end, and what it gets done.
+    ///
+    /// A simulation of the machine and the cluster of "PerfIso" (USENIX ATC 2018) over the control code that runs on nodes:
+    /// alone, without isolation, static cores, a cap of cycles, CPU blind isolation. For example:
+    /// `mfaas bench isolation --simulation --svg isolation.svg`
+    Isolation(isolation::BenchIsolation),
 }
 
 impl Bench {
@@ -45,6 +52,7 @@ impl Bench {
             BenchCommand::Admission(bench) => bench.run(context),
             BenchCommand::Node(bench) => bench.run(context),
             BenchCommand::NoisyNeighbour(bench) => bench.run(context),
+            BenchCommand::Isolation(bench) => bench.run(context),
         }
     }
 }

@@ -50,6 +50,8 @@ fn the_first_cpus_are_counted_from_zero() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn it_is_the_set_of_its_numbers(a in cores(), b in cores(), count in 0..300usize, one in 0..CORES_MAX) {
         let (x, y) = (set(&a), set(&b));

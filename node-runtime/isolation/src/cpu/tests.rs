@@ -45,7 +45,7 @@ fn a_burst_is_followed_at_once_and_in_one_step() {
     assert_eq!(isolation.limit(), CpuLimit::Cores(set("0-5")));
     // Three threads wake up on both buffer cores and on one that was lent.
     let limit = isolation.step(&at(50, "5-7"));
-    assert_eq!(limit, cores("0-2,5"), "two idle again; the primary has been on 5 too shortly to count");
+    assert_eq!(limit, cores("0-2"), "two idle again, and 5 is the primary's");
     assert_eq!(isolation.step(&at(100, "0-7")), Some(CpuLimit::Frozen), "no core is idle");
     assert_eq!(isolation.step(&at(150, "0-5")), None, "the two idle ones are the buffer");
 }
@@ -129,9 +129,7 @@ fn of_idle_cores_alone_it_takes_the_rest_of_its_own_for_the_secondary() {
 fn whole_physical_cores_are_lent_and_shared_ones_given_back_first() {
     let mut isolation = CpuIsolation::new(SETTINGS, pairs(8)).unwrap();
     assert_eq!(isolation.step(&at(0, "1,6")), cores("2-5"), "0 and 7 share a core with the primary");
-    assert_eq!(isolation.step(&at(50, "1,3,6-7")), cores("3-5"), "2 has the primary beside it now");
-    isolation.step(&at(300, "1,3,6-7"));
-    assert_eq!(isolation.limit(), CpuLimit::Cores(set("4-5")));
+    assert_eq!(isolation.step(&at(50, "1,3,6-7")), cores("4-5"), "2 has the primary beside it now");
 }
 
 #[test]
@@ -309,7 +307,7 @@ fn run(events: Vec<Event>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn promises_hold_for_any_load_and_any_command(events in events()) {

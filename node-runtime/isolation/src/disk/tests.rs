@@ -165,6 +165,21 @@ fn who_does_nothing_saves_nothing_up() {
 }
 
 #[test]
+fn what_all_have_saved_up_is_not_more_than_the_disk() {
+    let mut isolation = DiskIsolation::new(settings(&[group(100, 100), group(100, 100)])).unwrap();
+    let mut limits = [20_000, 20_000];
+    for interval in 0..100 {
+        // Both are backlogged and do a little less than they may, so both have something to come.
+        let uses = limits.map(|limit| used(limit * 92 / 100, true));
+        for (group, limit) in isolation.step(Moment(interval * INTERVAL_US), &uses) {
+            limits[group] = limit.read_iops;
+        }
+    }
+    let together: u64 = limits.iter().sum();
+    assert!((9_500..=10_500).contains(&together), "{limits:?}");
+}
+
+#[test]
 fn a_constant_load_is_written_a_few_times_and_then_left_alone() {
     let mut disk = Disk::new(&[primary(1_000), group(300, 100), group(100, 100), group(50, 50)]);
     let loads = [reads(2_000), reads(20_000), reads(700), reads(20_000)];
@@ -210,7 +225,7 @@ fn settings_that_no_disk_could_keep_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever groups do: nobody is limited below its minimum, and what all may do together fits on the disk
     /// beside the primary, but for the minimums of the direction that a group does not use.

@@ -127,6 +127,8 @@ fn settings_that_contradict_each_other_are_refused() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Any course of memory: limits are ordered, within the site's bound, never below what is held; they rise only
     /// after the wait, and kills keep their distance and name somebody who has memory.
     #[test]
