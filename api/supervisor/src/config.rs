@@ -51,6 +51,9 @@ pub(crate) struct UpConfig {
     /// What must hold calls where tenants share workers; the node's default when absent.
     #[serde(default)]
     pub(crate) share_workers: Option<String>,
+    /// How builds are kept from being felt by calls: a mode of the isolation controller, or `off`; its default when absent.
+    #[serde(default)]
+    pub(crate) isolation: Option<String>,
     /// Worker processes of the node at a time; its default when absent.
     #[serde(default)]
     pub(crate) worker_processes: Option<u32>,
@@ -120,6 +123,7 @@ impl UpConfig {
                 ports,
                 workers: None,
                 share_workers: None,
+                isolation: None,
                 worker_processes: None,
                 ingress_connections: None,
                 ingress_peer_connections: None,
@@ -142,10 +146,16 @@ impl UpConfig {
         }
     }
 
+    /// Whether there is an isolation controller.
+    pub(crate) fn has_isolation(&self) -> bool {
+        self.isolation.as_deref() != Some("off")
+    }
+
     /// Takes over what was asked for; the rest stays as it was.
     pub(crate) fn apply(&mut self, options: &UpOptions) {
         take(&mut self.workers, &options.workers);
         take(&mut self.share_workers, &options.share_workers);
+        take(&mut self.isolation, &options.isolation);
         take(&mut self.worker_processes, &options.worker_processes);
         take(&mut self.ingress_connections, &options.ingress_connections);
         take(&mut self.ingress_peer_connections, &options.ingress_peer_connections);

@@ -18,6 +18,8 @@ pub(crate) enum Role {
     Signer,
     /// `mfaas-server`.
     Server,
+    /// `mfaas-isolation`, which keeps builds from being felt by calls.
+    Isolation,
     /// `mfaas-builder`.
     Builder,
     /// `mfaas-node` and its workers.
@@ -27,12 +29,19 @@ pub(crate) enum Role {
 }
 
 /// How many roles there are.
-const ROLES: usize = 6;
+const ROLES: usize = 7;
 
 impl Role {
     /// Every role, in starting order.
-    pub(crate) const ALL: [Self; ROLES] =
-        [Self::Postgres, Self::Signer, Self::Server, Self::Builder, Self::Node, Self::Acquirer];
+    pub(crate) const ALL: [Self; ROLES] = [
+        Self::Postgres,
+        Self::Signer,
+        Self::Server,
+        Self::Isolation,
+        Self::Builder,
+        Self::Node,
+        Self::Acquirer,
+    ];
 
     /// The short name: of the log, the runtime directory, the line in `mfaas status`.
     pub(crate) fn name(self) -> &'static str {
@@ -40,6 +49,7 @@ impl Role {
             Self::Postgres => "postgres",
             Self::Signer => "signer",
             Self::Server => "server",
+            Self::Isolation => "isolation",
             Self::Builder => "builder",
             Self::Node => "node",
             Self::Acquirer => "acquirer",
@@ -47,11 +57,13 @@ impl Role {
     }
 
     /// The system user of the program.
-    fn user(self) -> &'static str {
+    pub(crate) fn user(self) -> &'static str {
         match self {
             Self::Postgres => "mfaas-pg",
             Self::Signer => "mfaas-signer",
             Self::Server => "mfaas",
+            // Only root may fill control groups.
+            Self::Isolation => "root",
             Self::Builder => "mfaas-build",
             Self::Node => "mfaas-node",
             Self::Acquirer => "mfaas-acquire",
@@ -62,6 +74,7 @@ impl Role {
     fn group(self) -> &'static str {
         match self {
             Self::Postgres => "mfaas-pg",
+            Self::Isolation => "root",
             Self::Node => "mfaas-node",
             Self::Signer | Self::Server | Self::Builder | Self::Acquirer => "mfaas",
         }

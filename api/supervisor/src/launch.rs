@@ -146,9 +146,10 @@ pub struct Siblings {
 }
 
 /// What must stand beside `mfaas`.
-const SIBLINGS: [&str; 7] = [
+const SIBLINGS: [&str; 8] = [
     "mfaas-server",
     "mfaas-signer",
+    "mfaas-isolation",
     "mfaas-builder",
     "mfaas-rewriter",
     "mfaas-node",

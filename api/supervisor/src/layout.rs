@@ -42,6 +42,8 @@ const DIRECTORIES: &[Directory] = &[
     directory("toolchains", 0o755, None),
     directory("vendor", 0o755, None),
     directory("deps", 0o755, None),
+    directory("isolation", 0o711, None),
+    directory("isolation/state", 0o700, None),
     directory("builder", 0o711, None),
     directory("builder/work", 0o700, Some(Role::Builder)),
     directory("acquirer", 0o711, None),
@@ -57,6 +59,7 @@ const DIRECTORIES: &[Directory] = &[
 const RUN_DIRECTORIES: &[Directory] = &[
     directory("pg", 0o711, Some(Role::Postgres)),
     directory("server", 0o755, Some(Role::Server)),
+    directory("isolation", 0o755, Some(Role::Isolation)),
     directory("builder", 0o755, Some(Role::Builder)),
     directory("signer", 0o755, Some(Role::Signer)),
     directory("acquirer", 0o755, Some(Role::Acquirer)),
@@ -117,6 +120,11 @@ impl Home {
     /// Where a program writes that it is ready.
     pub(crate) fn ready_file(&self, role: Role) -> PathBuf {
         self.run.join(role.name()).join("ready.json")
+    }
+
+    /// The socket of the isolation controller.
+    pub fn isolation_socket(&self) -> PathBuf {
+        self.run.join("isolation/socket")
     }
 
     /// The directory of the database's socket.

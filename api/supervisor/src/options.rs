@@ -14,6 +14,8 @@ pub struct UpOptions {
     pub workers: Option<u32>,
     /// What must hold calls where tenants share workers; as before, or the node's default, when absent.
     pub share_workers: Option<String>,
+    /// How builds are kept from being felt by calls, or `off`; as before, or in the idle class, when absent.
+    pub isolation: Option<String>,
     /// Worker processes of the node at a time; as before, or its default, when absent.
     pub worker_processes: Option<u32>,
     /// Connections that the node takes at once; as before, or its default, when absent.

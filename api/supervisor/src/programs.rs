@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
 use crate::error::SupervisorError;
 use crate::identity::Role;
@@ -137,6 +139,38 @@ impl Programs<'_> {
             .env("MFAAS_TLS_DIR", self.home.join("server/tls")))
     }
 
+    /// `mfaas-isolation`, which the programs of this home ask; its control groups have a name of this home's own.
+    pub(crate) fn isolation(&self) -> Launch {
+        let home = Sha256::digest(self.home.root().as_os_str().as_encoded_bytes());
+        let launch = self
+            .base(Role::Isolation, "mfaas-isolation")
+            .env("MFAAS_ISOLATION_SOCKET", self.home.isolation_socket())
+            .env("MFAAS_ISOLATION_GROUP", format!("mfaas-secondary-{}", hex::encode(&home[..4])))
+            // No unit of systemd's is torn apart: the programs of a home are children of one process.
+            .env("MFAAS_ISOLATION_MOVES_PRIMARY", "1")
+            .env("MFAAS_STATE_DIR", self.home.join("isolation/state"))
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Isolation))
+            .env("PATH", "/usr/bin:/bin");
+        let launch = self.with_metrics(launch, 6);
+        let users = |role: Role| rustix::process::geteuid().is_root().then(|| role.user().to_owned());
+        let secondary =
+            [Role::Builder, Role::Acquirer].into_iter().filter_map(users).collect::<Vec<_>>().join(",");
+        let settings = [
+            ("MFAAS_ISOLATION_MODE", self.config.isolation.clone()),
+            ("MFAAS_PRIMARY_USERS", users(Role::Node)),
+            ("MFAAS_SECONDARY_USERS", Some(secondary)),
+        ];
+        with_settings(launch, settings)
+    }
+
+    /// Where programs ask for their place, unless nobody gives any.
+    fn with_isolation(&self, launch: Launch) -> Launch {
+        match self.config.has_isolation() {
+            true => launch.env("MFAAS_ISOLATION_SOCKET", self.home.isolation_socket()),
+            false => launch,
+        }
+    }
+
     /// `mfaas-builder` with one toolchain and one set of dependencies.
     pub(crate) fn builder(
         &self,
@@ -152,7 +186,7 @@ impl Programs<'_> {
             .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Builder));
-        Ok(self.with_metrics(launch, 3))
+        Ok(self.with_isolation(self.with_metrics(launch, 3)))
     }
 
     /// `mfaas-builder acquire`, which finds out what requests come down to and builds what was approved.
@@ -172,7 +206,7 @@ impl Programs<'_> {
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_AUTOMATIC_ADMISSION", if self.config.automatic_admission { "1" } else { "0" })
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Acquirer));
-        Ok(with_network(self.with_metrics(launch, 4)))
+        Ok(with_network(self.with_isolation(self.with_metrics(launch, 4))))
     }
 
     /// A command of `mfaas-builder` that needs no database.
@@ -194,7 +228,7 @@ impl Programs<'_> {
             .env("MFAAS_INGRESS_LISTEN", ingress)
             .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Node));
-        let launch = self.with_metrics(launch, 5);
+        let launch = self.with_isolation(self.with_metrics(launch, 5));
         let settings = [
             ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
             ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),

@@ -72,6 +72,12 @@ pub(crate) fn bring_up(
     let addresses = supervisor.step("server", |s| start_server(s, &programs))?;
     supervisor.step("first token", |_| first_token(&programs, identities, options, &addresses))?;
     supervisor.state_mut().profile = Some(options.profile.display().to_string());
+    if config.has_isolation() {
+        supervisor.step("isolation", |s| {
+            s.start(programs.isolation())?;
+            s.wait_ready(Role::Isolation).map(drop)
+        })?;
+    }
     supervisor.step("builder", |s| {
         s.start(programs.builder(&toolchain, &dependencies)?)?;
         s.wait_ready(Role::Builder).map(drop)

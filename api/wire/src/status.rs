@@ -153,6 +153,12 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF1004, 409),
     (codes::MF1005, 409),
     (codes::MF1006, 409),
+    // Isolation: told by the controller of a machine, over its socket.
+    (codes::MF1101, 403),
+    (codes::MF1102, 429),
+    (codes::MF1103, 400),
+    (codes::MF1104, 500),
+    (codes::MF1105, 503),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

@@ -148,7 +148,14 @@ impl Arguments {
 fn start_service() -> Result<Variables, BuilderError> {
     mfaas_startup::install_tls_provider()?;
     mfaas_startup::start_log()?;
-    Ok(Variables::of_process())
+    let variables = Variables::of_process();
+    if let Some(socket) = config::isolation_socket(&variables)? {
+        // Before the first thread, and before anything looks for its own control groups. Without it every call beside a build would
+        // be felt: whoever supervises this program starts it again.
+        mfaas_isolation_client::join_secondary(&socket)?;
+        tracing::info!(socket = %socket.display(), "this program gives way to calls");
+    }
+    Ok(variables)
 }
 
 impl Command {

@@ -25,6 +25,8 @@ pub(crate) struct ServeConfig {
     pub(crate) work: PathBuf,
     /// `MFAAS_SANDBOX_MINIMUM`: `full` (default) or `landlock`.
     pub(crate) sandbox_minimum: SandboxMinimum,
+    /// `MFAAS_ISOLATION_SOCKET`: where the isolation controller of this machine listens, if what is built gives way to calls.
+    pub(crate) isolation_socket: Option<PathBuf>,
     /// `MFAAS_METRICS_LISTEN`: where metrics are shown; nowhere if absent.
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_READY_FILE`, if it is to be written.
@@ -98,6 +100,7 @@ impl ServeConfig {
             site_deps: variables.optional("MFAAS_SITE_DEPS_DIR")?.map(PathBuf::from),
             work: variables.required("MFAAS_WORK_DIR")?.into(),
             sandbox_minimum: sandbox_minimum(variables)?,
+            isolation_socket: isolation_socket(variables)?,
             metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
@@ -118,6 +121,11 @@ impl CheckConfig {
 pub(crate) fn homes() -> Vec<PathBuf> {
     let user = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share/mfaas"));
     user.into_iter().chain([PathBuf::from("/var/lib/mfaas")]).collect()
+}
+
+/// `MFAAS_ISOLATION_SOCKET`, if it is set.
+pub(crate) fn isolation_socket(variables: &Variables) -> Result<Option<PathBuf>, VariableError> {
+    Ok(variables.optional("MFAAS_ISOLATION_SOCKET")?.map(PathBuf::from))
 }
 
 /// `MFAAS_SANDBOX_MINIMUM`: `full` (default) or `landlock`.

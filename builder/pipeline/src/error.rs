@@ -28,6 +28,9 @@ pub(crate) enum BuilderError {
     /// Metrics cannot be shown.
     #[error(transparent)]
     Metrics(#[from] ListenError),
+    /// Nobody makes what is built give way to calls.
+    #[error("MFAAS_ISOLATION_SOCKET: {0}")]
+    Isolation(#[from] mfaas_isolation_client::ClientError),
     /// An operation on a file of our own failed.
     #[error("{}: {source}", path.display())]
     Io {
@@ -151,6 +154,7 @@ impl BuilderError {
             | Self::Logging(_)
             | Self::TlsProvider(_)
             | Self::Metrics(_)
+            | Self::Isolation(_)
             | Self::Command { .. }
             | Self::Unit { .. }
             | Self::SandboxLost(_)

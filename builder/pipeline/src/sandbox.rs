@@ -90,6 +90,8 @@ pub(crate) struct Sandbox {
     cancel: Cancel,
     /// Limits below those of each job, where somebody asked for them.
     ceiling: Option<CompileLimits>,
+    /// Where the isolation controller of this machine listens, if it is to place each command.
+    isolation: Option<PathBuf>,
 }
 
 impl Sandbox {
@@ -97,7 +99,7 @@ impl Sandbox {
     pub(crate) fn new(minimum: SandboxMinimum) -> Result<Self, BuilderError> {
         let helper = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
         let level = reached(&helper, minimum)?;
-        Ok(Self { level, helper, cancel: Cancel::new(), ceiling: None })
+        Ok(Self { level, helper, cancel: Cancel::new(), ceiling: None, isolation: None })
     }
 
     /// Whether one as strong as at the start can be built now.
@@ -122,12 +124,17 @@ impl Sandbox {
     pub(crate) fn in_place() -> Self {
         let cancel = Cancel::new();
         cancel.cancel();
-        Self { level: Level::Landlock, helper: PathBuf::new(), cancel, ceiling: None }
+        Self { level: Level::Landlock, helper: PathBuf::new(), cancel, ceiling: None, isolation: None }
     }
 
     /// The same sandbox, in which no command has more than these limits.
     pub(crate) fn with_at_most(self, ceiling: CompileLimits) -> Self {
         Self { ceiling: Some(ceiling), ..self }
+    }
+
+    /// The same sandbox, whose commands give way to calls as the isolation controller at this socket says.
+    pub(crate) fn placed_by(self, isolation: Option<PathBuf>) -> Self {
+        Self { isolation, ..self }
     }
 
     /// Ends what runs, and everything that is started later.
@@ -196,11 +203,12 @@ impl Sandbox {
         };
         let failed = |error: SandboxError| match &error {
             SandboxError::Lost(_) => BuilderError::SandboxLost(error.to_string()),
-            SandboxError::Refused { .. } | SandboxError::Helper { .. } => {
+            SandboxError::Refused { .. } | SandboxError::Helper { .. } | SandboxError::GaveWay(_) => {
                 BuilderError::Sandbox(error.to_string())
             }
         };
         let sandbox = mfaas_sandbox::Sandbox::new(spec, &self.helper).map_err(failed)?;
+        let sandbox = sandbox.placed_by(self.isolation.clone());
         let outcome = sandbox.run(&self.cancel).map_err(failed)?;
         match outcome.exit {
             Exit::Cancelled => Err(BuilderError::Cancelled),

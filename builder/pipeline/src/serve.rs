@@ -54,7 +54,7 @@ const BUILDS_MAX: usize = 8;
 pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
     let instance = uuid::Uuid::new_v4().to_string();
     let directory = InstanceDirectory::make(&config.work, &instance)?;
-    let sandbox = Sandbox::new(config.sandbox_minimum)?;
+    let sandbox = Sandbox::new(config.sandbox_minimum)?.placed_by(config.isolation_socket.clone());
     let programs = stages::Programs::find()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

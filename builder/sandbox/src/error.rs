@@ -20,6 +20,9 @@ pub enum SandboxError {
         #[source]
         source: std::io::Error,
     },
+    /// The isolation controller of this machine did not place the command, or ended it because memory was low.
+    #[error("the sandbox gave way: {0}")]
+    GaveWay(String),
     /// The helper died, or its pipes broke, before it said how the command ended.
     #[error("the sandbox was lost: {0}")]
     Lost(String),

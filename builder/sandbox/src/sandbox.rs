@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mfaas_confine::Layer;
+use mfaas_rules::limits::STOPPABLE_WALL_FACTOR;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::courtesy::Courtesy;
@@ -37,6 +38,8 @@ pub struct Sandbox {
     helper: PathBuf,
     without: Option<Layer>,
     is_trial: bool,
+    /// Where the isolation controller of this machine listens, if it is to place each command.
+    isolation: Option<PathBuf>,
 }
 
 /// Ends running sandboxes from another thread: all that were given a clone of it, and those that are
@@ -66,12 +69,44 @@ impl Sandbox {
     /// first argument is [`SANDBOX_EXEC`]: the calling program's own.
     pub fn new(spec: SandboxSpec, helper: impl Into<PathBuf>) -> Result<Self, SandboxError> {
         spec.profile().map_err(|error| SandboxError::Refused { reason: error.to_string() })?;
-        Ok(Self { spec, helper: helper.into(), without: None, is_trial: false })
+        Ok(Self { spec, helper: helper.into(), without: None, is_trial: false, isolation: None })
     }
 
     /// The same, which ends where it would execute the program.
     pub(crate) fn of_trial(spec: SandboxSpec, helper: impl Into<PathBuf>) -> Result<Self, SandboxError> {
         Ok(Self { is_trial: true, ..Self::new(spec, helper)? })
+    }
+
+    /// The same, whose command is part of this machine's secondary: the isolation controller at this socket may let it stand still for
+    /// a while, for which it has more wall time, and end it when memory runs low, which is our fault and not the command's.
+    #[must_use]
+    pub fn placed_by(mut self, isolation: Option<PathBuf>) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    fn wall_max(&self) -> Duration {
+        let seconds = self.spec.limits.wall_seconds_max;
+        let factor = if self.isolation.is_some() { STOPPABLE_WALL_FACTOR } else { 1 };
+        Duration::from_secs(seconds.saturating_mul(factor))
+    }
+
+    /// Nothing of the command has started yet, and its groups will lie below those that it is placed in.
+    fn place(&self, child: &Child) -> Result<(), SandboxError> {
+        let Some(socket) = &self.isolation else { return Ok(()) };
+        mfaas_isolation_client::place_child(socket, child.id())
+            .map_err(|error| SandboxError::GaveWay(error.to_string()))
+    }
+
+    /// Whoever is lost may have been ended by the isolation controller, which says so.
+    fn explained(&self, error: SandboxError, pid: u32) -> SandboxError {
+        let asked = self.isolation.as_ref().filter(|_| matches!(error, SandboxError::Lost(_)));
+        match asked.map(|socket| mfaas_isolation_client::has_ended(socket, pid)) {
+            Some(Ok(true)) => {
+                SandboxError::GaveWay("memory was low, and the isolation controller ended it".to_owned())
+            }
+            Some(Ok(false) | Err(_)) | None => error,
+        }
     }
 
     /// The same sandbox without one layer, if its helper is a test's.
@@ -87,11 +122,13 @@ impl Sandbox {
         let start = Instant::now();
         let (ours, theirs) = UnixStream::pair().map_err(|error| SandboxError::Lost(error.to_string()))?;
         let request = self.request()?;
-        let mut running = Running::new(self, self.start(theirs)?, ours, start)?;
+        let child = self.start(theirs)?;
+        let pid = child.id();
+        let mut running = Running::new(self, child, ours, start)?;
         let gathered = running.send(&request).and_then(|()| running.gather(cancel));
         let reaped = running.finish();
-        gathered.and(reaped)?;
-        running.outcome(self)
+        let outcome = gathered.and(reaped).and_then(|()| running.outcome(self));
+        outcome.map_err(|error| self.explained(error, pid))
     }
 
     fn start(&self, theirs: UnixStream) -> Result<Child, SandboxError> {
@@ -152,7 +189,9 @@ impl<'sandbox> Running<'sandbox> {
         start: Instant,
     ) -> Result<Self, SandboxError> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let monitor = Monitor::new(child.id(), &sandbox.spec, sandbox.without).inspect_err(|_| {
+        let monitor =
+            sandbox.place(&child).and_then(|()| Monitor::new(child.id(), &sandbox.spec, sandbox.without));
+        let monitor = monitor.inspect_err(|_| {
             let _ = child.kill();
             let _ = child.wait();
         })?;
@@ -198,9 +237,7 @@ impl<'sandbox> Running<'sandbox> {
             let limits = &self.sandbox.spec.limits;
             if self.ended.is_none() && cancel.cancelled() {
                 self.end(Exit::Cancelled);
-            } else if self.ended.is_none()
-                && self.start.elapsed() >= Duration::from_secs(limits.wall_seconds_max)
-            {
+            } else if self.ended.is_none() && self.start.elapsed() >= self.sandbox.wall_max() {
                 self.end(Exit::WallLimit);
             } else if self.output_bytes() > limits.output_bytes_max {
                 self.end(Exit::OutputLimit);

@@ -67,6 +67,8 @@ pub(crate) struct Config {
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_METRICS_LISTEN`: where metrics are shown, alone; with the ingress if absent.
     pub(crate) metrics_listen: Option<SocketAddr>,
+    /// `MFAAS_ISOLATION_SOCKET`: where the isolation controller of this machine listens, if it is to know what is primary.
+    pub(crate) isolation_socket: Option<PathBuf>,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -141,6 +143,7 @@ impl Config {
             local_api: LocalApiConfig::read(variables)?,
             root_key_file: variables.required("MFAAS_ROOT_KEY_FILE")?.into(),
             metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
+            isolation_socket: variables.optional("MFAAS_ISOLATION_SOCKET")?.map(PathBuf::from),
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }

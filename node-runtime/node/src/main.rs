@@ -18,6 +18,7 @@ mod local_api;
 mod logs;
 mod meters;
 mod node;
+mod primary;
 mod refused;
 mod renewal;
 mod serving;

@@ -25,6 +25,7 @@ use crate::ingress::{self, Callers, Face, Hosts, Peers};
 use crate::local_api::{self, LocalSocket};
 use crate::logs;
 use crate::meters;
+use crate::primary;
 use crate::renewal::Renewal;
 use crate::serving::{self, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
 use crate::state::StateDir;
@@ -51,6 +52,9 @@ const RUN_SECONDS: &[f64] = &[
 pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let mut shutdown = Shutdown::listen().context("listening for SIGTERM and SIGINT")?;
+    if let Some(socket) = &config.isolation_socket {
+        primary::announce(socket.clone()).context("MFAAS_ISOLATION_SOCKET")?;
+    }
     let metrics = config.metrics_listen.map(MetricsListener::bind).transpose()?;
     let metrics_address = metrics.as_ref().map(MetricsListener::address);
     let prometheus = start_metrics()?;

@@ -245,4 +245,10 @@ table! { $
     MF1004 "Programs are connected to the database that is to be replaced.", "Stop servers, signer, builders and acquirer of the site, and repeat.";
     MF1005 "A restore into this home has not ended.", "Run `mfaas restore` again; to begin an empty site instead, remove the file `restoring` of the home.";
     MF1006 "Keys of the site are missing in this home.", "Copy what is named from where the site's keys are kept; a backup never holds any.";
+
+    MF1101 "The isolation controller does not take this from the program that asks.", "Ask as root, or as a user that MFAAS_PRIMARY_USERS or MFAAS_SECONDARY_USERS names; a process is placed by itself or by what started it.";
+    MF1102 "As many processes are placed as can be.", "Wait until some of them have ended; `mfaas node isolation status` shows all.";
+    MF1103 "The isolation controller cannot do what it is asked.", "The message says what is possible on this machine.";
+    MF1104 "The isolation controller failed.", "What it was doing is in the message and its log; free the disk or bring back what is named, and repeat.";
+    MF1105 "No isolation controller answers on this machine.", "Start mfaas-isolation, or name its socket with --socket or MFAAS_ISOLATION_SOCKET.";
 }

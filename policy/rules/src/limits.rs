@@ -156,6 +156,10 @@ pub const GIVE_WAY_CPU_SECONDS: u64 = 3;
 /// within the time that it has for it: freeing its memory takes CPU time too.
 pub const GIVE_WAY_NICE: i32 = 10;
 
+/// How many times as long a command may take where builds give way to calls and may stand still meanwhile: its wall time is a bound
+/// for those that wait for nothing, and no verdict about one that was not let run.
+pub const STOPPABLE_WALL_FACTOR: u64 = 10;
+
 /// The limits for the trusted job that builds the dependency cache.
 pub const DEPENDENCY_BUILD: CompileLimits = CompileLimits {
     cpu_seconds_max: 1_800,

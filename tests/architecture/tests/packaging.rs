@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mfaas_architecture::read;
 
 /// The programs that have a unit, and the user of each, as docs/operations.md has them.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("server", "mfaas"),
     ("signer", "mfaas-signer"),
     ("builder", "mfaas-build"),
     ("acquirer", "mfaas-acquire"),
     ("node", "mfaas-node"),
+    ("isolation", "root"),
 ];
 
 /// Directories that only `mfaas up` has: its programs, its database, its logs.
@@ -89,7 +90,8 @@ fn units_and_users_are_those_of_the_documents() {
         assert!(unit.contains(&format!("\nUser={user}\n")), "the unit of {program} has another user");
         let package = if program == "acquirer" { "builder" } else { program };
         let users = read(&format!("packaging/systemd/sysusers.d/mfaas-{package}.conf"));
-        assert!(users.lines().any(|line| line.starts_with(&format!("u {user} "))), "nobody makes {user}");
+        let is_made = user == "root" || users.lines().any(|line| line.starts_with(&format!("u {user} ")));
+        assert!(is_made, "nobody makes {user}");
     }
 }
 
@@ -119,7 +121,7 @@ fn directories_of_the_supervisor() -> BTreeSet<String> {
 #[test]
 fn packages_make_the_directories_that_mfaas_up_makes() {
     let mut made = BTreeSet::new();
-    for package in ["server", "signer", "builder", "node"] {
+    for package in ["server", "signer", "builder", "node", "isolation"] {
         for line in read(&format!("packaging/systemd/tmpfiles.d/mfaas-{package}.conf")).lines() {
             let mut fields = line.split_whitespace();
             if fields.next() == Some("d") {

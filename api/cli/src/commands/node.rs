@@ -1,5 +1,6 @@
 //! `mfaas node`: the serving machines, how they join and leave, what they are to take, and what they have banned.
 
+mod isolation;
 mod join_token;
 mod unban;
 
@@ -7,6 +8,8 @@ use std::time::Duration;
 
 use mfaas_ident::NodeName;
 use mfaas_wire::{Availability, BanView, Condition, NodeState, NodeView, Page, Removed, SetAvailability};
+
+use isolation::Isolation;
 
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
@@ -76,25 +79,28 @@ enum NodeCommand {
     /// For example: `mfaas node bans`
     Bans,
     Unban(Unban),
+    Isolation(Isolation),
 }
 
 impl Node {
     /// Asks and shows.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let client = context.client()?;
+        let client = context.client();
         match self.command {
-            NodeCommand::List => list(context, &client).await,
-            NodeCommand::JoinToken(join_token) => join_token.run(context, &client).await,
-            NodeCommand::Remove { name } => remove(context, &client, &name).await,
-            NodeCommand::Cordon { name } => set(context, &client, &name, Availability::Cordoned).await,
-            NodeCommand::Uncordon { name } => set(context, &client, &name, Availability::Active).await,
+            // It is asked on this machine, whatever became of servers.
+            NodeCommand::Isolation(isolation) => isolation.run(context),
+            NodeCommand::List => list(context, &client?).await,
+            NodeCommand::JoinToken(join_token) => join_token.run(context, &client?).await,
+            NodeCommand::Remove { name } => remove(context, &client?, &name).await,
+            NodeCommand::Cordon { name } => set(context, &client?, &name, Availability::Cordoned).await,
+            NodeCommand::Uncordon { name } => set(context, &client?, &name, Availability::Active).await,
             NodeCommand::Drain { name, wait: false, .. } => {
-                set(context, &client, &name, Availability::Draining).await
+                set(context, &client?, &name, Availability::Draining).await
             }
             NodeCommand::Drain { name, wait: true, timeout } => {
-                drain(context, &client, &name, Duration::from_secs(timeout)).await
+                drain(context, &client?, &name, Duration::from_secs(timeout)).await
             }
-            NodeCommand::Bans => bans(context, &client).await,
+            NodeCommand::Bans => bans(context, &client?).await,
             NodeCommand::Unban(unban) => unban.run(context).await,
         }
     }

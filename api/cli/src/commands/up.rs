@@ -66,6 +66,10 @@ pub(crate) struct Up {
     /// others' memory too (at first), or with verified code alone.
     #[arg(long, value_name = "WHEN", value_parser = ["never", "with-protection-keys", "with-verified-code"])]
     share_workers: Option<String>,
+    /// How builds are kept from being felt by calls: they run where nothing else wants to (idle-class, at first), or also beside cores
+    /// that are kept idle for calls (blind), or under calls in the real-time class; off: not at all.
+    #[arg(long, value_name = "MODE", value_parser = ["idle-class", "real-time", "blind", "off"])]
+    isolation: Option<String>,
     /// Worker processes of the node at a time, sleeping ones too; as many as fit into a quarter of the
     /// machine's memory at first, then as before.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4096))]
@@ -176,6 +180,7 @@ impl Up {
         Ok(UpOptions {
             workers: self.workers,
             share_workers: self.share_workers.clone(),
+            isolation: self.isolation.clone(),
             worker_processes: self.worker_processes,
             ingress_connections: self.ingress_connections,
             ingress_peer_connections: self.ingress_peer_connections,

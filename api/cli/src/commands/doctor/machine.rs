@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mfaas_isolation_client::{Request, Response, ask};
 use mfaas_rules::profiles::image_layout::{BANK_BYTES, TENANT_IMAGES_MAX};
 use mfaas_supervisor::{Home, Siblings, find_postgres, find_sysroot};
 
@@ -23,6 +24,7 @@ pub(super) fn checks() -> Vec<Check> {
         build_limits(),
         protection_keys(),
         window(),
+        isolation(),
         toolchain(),
         host_linker(),
         database(),
@@ -35,6 +37,37 @@ fn programs() -> Check {
     match Siblings::beside_us() {
         Ok(_) => Check::good(NAME, "server, signer, builder, node and worker are beside mfaas"),
         Err(failure) => Check::bad(NAME, failure.to_string(), "cargo build --release"),
+    }
+}
+
+/// What the isolation controller of this machine's home says of its mechanisms; without one, nothing keeps builds from being felt.
+fn isolation() -> Check {
+    const NAME: &str = "performance isolation";
+    let status = Home::default_root().map(|root| Home::at(&root).isolation_socket());
+    let status = status.ok().and_then(|socket| ask(&socket, &Request::Status).ok());
+    let Some(Response::Status(status)) = status else {
+        return Check::weaker(
+            NAME,
+            "no isolation controller answers: builds are felt by calls",
+            "`mfaas up --isolation idle-class` starts one with everything else",
+        );
+    };
+    let missing: Vec<_> = status
+        .mechanisms
+        .iter()
+        .filter_map(|mechanism| Some(format!("{}: {}", mechanism.name, mechanism.missing.as_deref()?)))
+        .collect();
+    if status.off {
+        Check::weaker(NAME, "the kill switch is pulled: nothing is limited", "mfaas node isolation on")
+    } else if missing.is_empty() {
+        Check::good(NAME, format!("{}, with all mechanisms", status.mode))
+    } else {
+        let missing = mfaas_ident::sanitise_line(&missing.join("; "), 600);
+        Check::weaker(
+            NAME,
+            format!("{}, without {missing}", status.mode),
+            "run as root, on a kernel that has them",
+        )
     }
 }
 

@@ -1,0 +1,171 @@
+//! What the controller is told by its variables.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::groups::Naming;
+use mfaas_isolation::{CORES_MAX, CoreSet};
+use mfaas_isolation_client::{Change, Limit, Mode};
+use mfaas_startup::{VariableError, Variables};
+
+/// Users of primary programs that can be named.
+const USERS_MAX: usize = 16;
+/// The least that the secondary may be given, in bytes: less and no build ends.
+const MEMORY_MIN: u64 = 256 << 20;
+
+/// What the secondary's control groups are called.
+const GROUP_DEFAULT: &str = "mfaas-secondary";
+const GROUP_BYTES_MAX: usize = 64;
+
+/// All of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// `MFAAS_ISOLATION_SOCKET`: where programs of this machine ask.
+    pub(crate) socket: PathBuf,
+    /// `MFAAS_STATE_DIR`: the kill switch and what was set by command.
+    pub(crate) state_dir: PathBuf,
+    /// `MFAAS_ISOLATION_GROUP` and `MFAAS_ISOLATION_MOVES_PRIMARY`.
+    pub(crate) group: GroupConfig,
+    /// `MFAAS_PRIMARY_USERS`: users, by name or id, whose programs may say that they are primary, and may change settings, beside
+    /// root and this program's own.
+    pub(crate) primary_users: BTreeSet<u32>,
+    /// `MFAAS_SECONDARY_USERS`: users whose programs may say that they are secondary, besides.
+    pub(crate) secondary_users: BTreeSet<u32>,
+    /// What holds until a command says otherwise.
+    pub(crate) settings: Settings,
+    /// `MFAAS_METRICS_LISTEN`.
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// `MFAAS_READY_FILE`.
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// What can change while the controller runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `MFAAS_ISOLATION_MODE`.
+    pub(crate) mode: Mode,
+    /// `MFAAS_BUFFER_CORES`.
+    pub(crate) buffer_cores: u32,
+    /// `MFAAS_SECONDARY_MEMORY`, in bytes.
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+impl Config {
+    /// Reads the variables.
+    pub(crate) fn read(variables: &Variables, cores: &CoreSet) -> Result<Self, VariableError> {
+        // A buffer of all cores would leave the secondary none for ever.
+        let buffer_max = cores.len().saturating_sub(1).clamp(1, CORES_MAX) as u32;
+        let memory = variables.parsed_by("MFAAS_SECONDARY_MEMORY", |text| {
+            text.parse()
+                .ok()
+                .filter(|bytes| *bytes >= MEMORY_MIN)
+                .ok_or("expected a number of bytes, 268435456 or more")
+        })?;
+        Ok(Self {
+            socket: variables.required("MFAAS_ISOLATION_SOCKET")?.into(),
+            state_dir: variables.required("MFAAS_STATE_DIR")?.into(),
+            group: GroupConfig::read(variables)?,
+            primary_users: users(variables, "MFAAS_PRIMARY_USERS")?,
+            secondary_users: users(variables, "MFAAS_SECONDARY_USERS")?,
+            settings: Settings {
+                mode: variables.parsed("MFAAS_ISOLATION_MODE")?.unwrap_or_default(),
+                buffer_cores: variables.number(
+                    "MFAAS_BUFFER_CORES",
+                    1..=buffer_max,
+                    default_buffer(cores.len()),
+                )?,
+                memory_bytes: memory,
+            },
+            metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
+            ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+        })
+    }
+}
+
+/// Names or ids of users with commas between them.
+fn users(variables: &Variables, name: &'static str) -> Result<BTreeSet<u32>, VariableError> {
+    let named: BTreeSet<String> = variables.list(name, USERS_MAX)?;
+    let id = |user: &String| {
+        let is_number = user.bytes().all(|byte| byte.is_ascii_digit());
+        let id = if is_number { user.parse().ok() } else { id_of(user) };
+        id.ok_or_else(|| VariableError::invalid(name, format!("there is no user {user}")))
+    };
+    named.iter().map(id).collect()
+}
+
+/// By the system's own name service.
+fn id_of(user: &str) -> Option<u32> {
+    let output = Command::new("getent").args(["passwd", user]).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.split(':').nth(2)?.parse().ok()
+}
+
+/// Where control groups are made: the controller, its watchdog and `lift` have to agree.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupConfig {
+    name: String,
+    moves_primary: bool,
+}
+
+impl GroupConfig {
+    /// Reads the variables.
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
+        Ok(Self { name: name(variables)?, moves_primary: variables.switch("MFAAS_ISOLATION_MOVES_PRIMARY")? })
+    }
+
+    /// For the groups.
+    pub(crate) fn naming(&self) -> Naming<'_> {
+        Naming { name: &self.name, moves_primary: self.moves_primary }
+    }
+}
+
+fn name(variables: &Variables) -> Result<String, VariableError> {
+    let name = variables.parsed_by("MFAAS_ISOLATION_GROUP", |text| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let fits = text.len() <= GROUP_BYTES_MAX && text.chars().all(is_plain);
+        if fits { Ok(text.to_owned()) } else { Err("expected letters, digits, hyphens and underscores") }
+    })?;
+    Ok(name.unwrap_or_else(|| GROUP_DEFAULT.to_owned()))
+}
+
+/// An eighth of the machine: eight cores of 48 were enough for the paper's 4,000 queries a second, and four for 2,000.
+fn default_buffer(cores: usize) -> u32 {
+    (cores / 8).max(1) as u32
+}
+
+impl Settings {
+    /// The same with what a command has changed, or one sentence why not.
+    pub(crate) fn changed(self, change: &Change, cores: usize) -> Result<Self, String> {
+        let most = (cores.saturating_sub(1)).max(1) as u32;
+        let buffer_cores = change.buffer_cores.unwrap_or(self.buffer_cores);
+        if !(1..=most).contains(&buffer_cores) {
+            return Err(format!(
+                "{buffer_cores} buffer cores: this machine has {cores} cores, so from 1 to {most} are possible"
+            ));
+        }
+        let memory_bytes = match change.memory_bytes {
+            None => self.memory_bytes,
+            Some(Limit::None) => None,
+            Some(Limit::At(bytes)) if bytes < MEMORY_MIN => {
+                return Err(format!(
+                    "{bytes} bytes of memory for the secondary: at least {MEMORY_MIN} are needed"
+                ));
+            }
+            Some(Limit::At(bytes)) => Some(bytes),
+        };
+        Ok(Self { mode: change.mode.unwrap_or(self.mode), buffer_cores, memory_bytes })
+    }
+}
+
+/// A change on top of another one.
+pub(crate) fn merged(before: &Change, change: &Change) -> Change {
+    Change {
+        mode: change.mode.or(before.mode),
+        buffer_cores: change.buffer_cores.or(before.buffer_cores),
+        memory_bytes: change.memory_bytes.or(before.memory_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

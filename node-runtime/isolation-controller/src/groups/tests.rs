@@ -1,0 +1,146 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+//! Groups in a tree that looks like the kernel's.
+
+use std::fs;
+use std::path::Path;
+
+use mfaas_cgroups::Hierarchies;
+use mfaas_isolation::CoreSet;
+
+use super::{Groups, MemoryLimit, Naming};
+
+const NAME: &str = "mfaas";
+const NAMING: Naming<'_> = Naming { name: NAME, moves_primary: false };
+
+/// A file that the kernel would make with the group.
+fn file(directory: &Path, name: &str, text: &str) {
+    fs::create_dir_all(directory).unwrap();
+    fs::write(directory.join(name), text).unwrap();
+}
+
+fn read(directory: &Path, name: &str) -> String {
+    fs::read_to_string(directory.join(name)).unwrap()
+}
+
+/// One hierarchy of version 2, with these controllers, where the program's group is `/site/isolation`.
+fn version_two(root: &Path, controllers: &str) -> Groups {
+    let group = root.join("site").join(NAME);
+    for name in ["cpu.idle", "cpuset.cpus", "memory.max", "memory.high", "io.max", "cgroup.subtree_control"] {
+        file(&group, name, "");
+    }
+    file(&group, "cgroup.controllers", controllers);
+    file(&root.join("site"), "cgroup.subtree_control", "");
+    fs::create_dir_all(root.join("site/isolation")).unwrap();
+    for leaf in ["members", "stoppable", "mfaas-sandbox-1-2-3"] {
+        file(&group.join(leaf), "cgroup.procs", "");
+        file(&group.join(leaf), "cgroup.freeze", "0");
+    }
+    let mounts = format!("41 31 0:38 / {} rw - cgroup2 cgroup2 rw\n", root.display());
+    Groups::below(&Hierarchies::new("0::/site/isolation\n".to_owned(), mounts), NAMING)
+}
+
+#[test]
+fn a_group_of_version_two_lies_beside_the_programs_own() {
+    let place = tempfile::tempdir().unwrap();
+    let groups = version_two(place.path(), "cpu cpuset memory io pids\n");
+    let group = place.path().join("site").join(NAME);
+    assert!(groups.has_cores() && groups.has_idle_class() && groups.has_freezer());
+
+    groups.add(7, false).unwrap();
+    groups.add(8, true).unwrap();
+    assert_eq!(read(&group.join("members"), "cgroup.procs"), "7");
+    assert_eq!(read(&group.join("stoppable"), "cgroup.procs"), "8");
+
+    groups.set_idle_class(true).unwrap();
+    groups.set_cores(&CoreSet::parse("1-3").unwrap()).unwrap();
+    groups.set_memory(Some(MemoryLimit { high_bytes: 5, max_bytes: 6 })).unwrap();
+    let limits = ["cpu.idle", "cpuset.cpus", "memory.high", "memory.max"].map(|name| read(&group, name));
+    assert_eq!(limits, ["1", "1-3", "5", "6"]);
+    groups.set_memory(None).unwrap();
+    assert_eq!(["memory.high", "memory.max"].map(|name| read(&group, name)), ["max", "max"]);
+}
+
+/// A builder that stands still loses the lease of its build: only what agreed to it is stopped, and builds have groups of their own.
+#[test]
+fn what_must_go_on_is_never_stopped() {
+    let place = tempfile::tempdir().unwrap();
+    let groups = version_two(place.path(), "cpu cpuset memory\n");
+    let group = place.path().join("site").join(NAME);
+    let frozen = || {
+        ["members", "stoppable", "mfaas-sandbox-1-2-3"].map(|leaf| read(&group.join(leaf), "cgroup.freeze"))
+    };
+    groups.set_stopped(true).unwrap();
+    assert_eq!(frozen(), ["0", "1", "1"]);
+    groups.set_stopped(false).unwrap();
+    assert_eq!(frozen(), ["0", "0", "0"]);
+}
+
+#[test]
+fn what_is_not_handed_down_is_missing_and_said() {
+    let place = tempfile::tempdir().unwrap();
+    let groups = version_two(place.path(), "memory pids\n");
+    assert!(!groups.has_cores() && !groups.has_idle_class() && groups.has_freezer());
+    let cores =
+        groups.mechanisms().into_iter().find(|mechanism| mechanism.name == "cores of a group").unwrap();
+    assert_eq!(cores.by, None);
+    assert!(cores.missing.unwrap().contains("cpuset"), "it names the controller");
+    groups.set_cores(&CoreSet::parse("1").unwrap()).unwrap();
+    assert_eq!(read(&place.path().join("site").join(NAME), "cpuset.cpus"), "", "nothing is written there");
+}
+
+/// In version 1 a process is in one group for each controller; only what may be stopped is in that of the freezer.
+#[test]
+fn groups_of_version_one_lie_below_the_programs_own() {
+    let place = tempfile::tempdir().unwrap();
+    let mut mounts = String::new();
+    let mut own = String::new();
+    for (controller, files) in [
+        ("cpu", ["cpu.idle", "cgroup.procs"]),
+        ("cpuset", ["cpuset.cpus", "cgroup.procs"]),
+        ("freezer", ["freezer.state", "cgroup.procs"]),
+    ] {
+        let mount = place.path().join(controller);
+        files.iter().for_each(|name| file(&mount.join("a").join(NAME), name, ""));
+        mounts += &format!("1 1 0:1 / {} rw - cgroup cgroup rw,{controller}\n", mount.display());
+        own += &format!("3:{controller}:/a\n");
+    }
+    let cpuset = place.path().join("cpuset/a");
+    file(&cpuset, "cpuset.cpus", "0-7\n");
+    file(&cpuset, "cpuset.mems", "0\n");
+    file(&cpuset.join(NAME), "cpuset.mems", "");
+    let groups = Groups::below(&Hierarchies::new(own, mounts), NAMING);
+    assert_eq!(read(&cpuset.join(NAME), "cpuset.cpus"), "0-7", "a new group has the cores of the one above");
+
+    groups.add(7, false).unwrap();
+    let procs = |controller: &str| read(&place.path().join(controller).join("a").join(NAME), "cgroup.procs");
+    assert_eq!((procs("cpu").as_str(), procs("cpuset").as_str(), procs("freezer").as_str()), ("7", "7", ""));
+    groups.set_stopped(true).unwrap();
+    assert_eq!(read(&place.path().join("freezer/a").join(NAME), "freezer.state"), "FROZEN");
+    assert_eq!(groups.memory_bytes(), None, "nobody counts it");
+}
+
+/// Where the primary is moved, the secondary gives way to it alone: the group of both has what any other group has.
+#[test]
+fn the_primarys_group_lies_beside_the_secondarys() {
+    let place = tempfile::tempdir().unwrap();
+    let group = place.path().join("cpu/a").join(NAME);
+    for (directory, name) in
+        [("", "cpu.rt_runtime_us"), ("primary", "cgroup.procs"), ("secondary", "cpu.idle")]
+    {
+        file(&group.join(directory), name, "");
+    }
+    file(&group.join("secondary"), "cgroup.procs", "");
+    file(&group.join("primary"), "cpu.rt_runtime_us", "0");
+    let mounts = format!("1 1 0:1 / {} rw - cgroup cgroup rw,cpu\n", place.path().join("cpu").display());
+    let hierarchies = Hierarchies::new("3:cpu:/a\n".to_owned(), mounts);
+    let groups = Groups::below(&hierarchies, Naming { name: NAME, moves_primary: true });
+    groups.add(7, false).unwrap();
+    groups.add_primary(8).unwrap();
+    groups.set_idle_class(true).unwrap();
+    let found = [("primary", "cgroup.procs"), ("secondary", "cgroup.procs"), ("secondary", "cpu.idle")];
+    assert_eq!(found.map(|(directory, name)| read(&group.join(directory), name)), ["8", "7", "1"]);
+    assert_eq!(read(&group.join("primary"), "cpu.rt_runtime_us"), "900000");
+    Groups::below(&hierarchies, NAMING).add_primary(9).unwrap();
+    assert_eq!(read(&group.join("primary"), "cgroup.procs"), "8", "nothing was moved");
+}

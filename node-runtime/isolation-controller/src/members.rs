@@ -1,0 +1,144 @@
+//! Who is primary and secondary on this machine, by the processes that asked for it. What they start is what they are.
+
+use std::io;
+
+use mfaas_isolation::CoreSet;
+use mfaas_isolation_client::{Member, Role};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::processes::{self, Class};
+
+/// Processes that may be placed at a time; those that ended do not count.
+pub(crate) const MEMBERS_MAX: usize = 4_096;
+
+/// A process that was placed.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) record: Record,
+    /// This process and no other.
+    process: OwnedFd,
+    /// When it was placed, in microseconds of the controller's clock.
+    pub(crate) at_us: u64,
+}
+
+/// What is kept of it on the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) pid: u32,
+    pub(crate) started: u64,
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// Which process asked for it.
+    pub(crate) placed_by: u32,
+    /// Nothing is lost if it stands still for a while: no lease of it runs out.
+    pub(crate) may_stop: bool,
+}
+
+impl Record {
+    /// Of a process that lives.
+    pub(crate) fn of(pid: u32, placed_by: u32, role: Role, may_stop: bool) -> Option<Self> {
+        let stat = processes::stat(pid)?;
+        Some(Self { pid, started: stat.started, name: stat.name, role, placed_by, may_stop })
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Members(Vec<Placed>);
+
+impl Members {
+    /// Adds a process, unless it is gone; a second time it only changes its role.
+    pub(crate) fn add(&mut self, record: Record, at_us: u64) -> io::Result<()> {
+        let pid = i32::try_from(record.pid).ok().and_then(Pid::from_raw);
+        let process = pidfd_open(pid.ok_or(io::ErrorKind::InvalidInput)?, PidfdFlags::empty())?;
+        // What was opened may be another one already.
+        if processes::stat(record.pid).map(|stat| stat.started) != Some(record.started) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.0.retain(|placed| placed.record.pid != record.pid);
+        self.0.push(Placed { record, process, at_us });
+        Ok(())
+    }
+
+    /// Whether there is room for another one, after the dead were forgotten.
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.forget_dead();
+        self.0.len() < MEMBERS_MAX
+    }
+
+    /// Whether some had ended, which are no members any more.
+    pub(crate) fn forget_dead(&mut self) -> bool {
+        let before = self.0.len();
+        self.0.retain(Placed::lives);
+        self.0.len() < before
+    }
+
+    /// Those of a role.
+    pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Placed> {
+        self.0.iter().filter(move |placed| placed.record.role == role)
+    }
+
+    /// For the disk.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        self.0.iter().map(|placed| placed.record.clone()).collect()
+    }
+
+    /// For people.
+    pub(crate) fn shown(&self) -> Vec<Member> {
+        let shown =
+            |Record { pid, name, role, .. }: &Record| Member { pid: *pid, name: name.clone(), role: *role };
+        self.0.iter().map(|placed| shown(&placed.record)).collect()
+    }
+
+    /// Puts all of a role into a class; all are tried.
+    pub(crate) fn set_class(&self, role: Role, class: Class) -> io::Result<()> {
+        let mut all = Ok(());
+        for placed in self.of(role) {
+            all = all.and(processes::set_class(placed.record.pid, class));
+        }
+        all
+    }
+
+    /// Keeps the secondary, and all that it started, on these cores, process by process: where there are no groups for it.
+    pub(crate) fn set_cores(&self, cores: &CoreSet) -> io::Result<()> {
+        self.each_of_secondary(|_, pid| processes::set_cores(pid, cores))
+    }
+
+    /// Stops what may be stopped, process by process, or lets it go on.
+    pub(crate) fn set_stopped(&self, is_stopped: bool) -> io::Result<()> {
+        let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
+        self.each_of_secondary(|placed, pid| match Pid::from_raw(pid as i32) {
+            Some(pid) if placed.record.may_stop => match rustix::process::kill_process(pid, signal) {
+                Err(rustix::io::Errno::SRCH) | Ok(()) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
+            _ => Ok(()),
+        })
+    }
+
+    fn each_of_secondary(&self, mut act: impl FnMut(&Placed, u32) -> io::Result<()>) -> io::Result<()> {
+        let mut all = Ok(());
+        for placed in self.of(Role::Secondary) {
+            for (pid, _) in processes::tree(placed.record.pid) {
+                all = all.and(act(placed, pid));
+            }
+        }
+        all
+    }
+}
+
+impl Placed {
+    fn lives(&self) -> bool {
+        // The descriptor of a process that ended can be read.
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.process, PollFlags::IN)], Some(&now)) == Ok(0)
+    }
+
+    /// Ends it. Its parent learns of it as of any death by that signal.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.process, Signal::KILL)?)
+    }
+}

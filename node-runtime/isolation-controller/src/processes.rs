@@ -1,0 +1,125 @@
+//! Processes of this machine: whose child one is, what it is called, what hangs below it, and its class.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use mfaas_isolation::CoreSet;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Generations that are looked through for an ancestor.
+const GENERATIONS_MAX: usize = 32;
+/// Sets the class of a process, from util-linux.
+const CHRT: &str = "chrt";
+
+/// A class of the kernel's scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// As everything.
+    Other,
+    /// Where nothing else wants to run.
+    Idle,
+    /// Before everything that is not in it, by turns among each other.
+    RealTime,
+}
+
+/// Of a process, from `/proc/PID/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) name: String,
+    pub(crate) parent: u32,
+    /// When it started, in ticks since the start of the machine: its id may be used again.
+    pub(crate) started: u64,
+    /// Memory of its own, in pages.
+    pub(crate) pages: u64,
+    /// The kernel's number of its class.
+    pub(crate) policy: u64,
+}
+
+/// What the kernel says of a process that lives.
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// `PID (NAME) STATE PARENT …`; a name may hold anything.
+fn parse(text: &str) -> Option<Stat> {
+    let (front, back) = text.rsplit_once(')')?;
+    let name = front.split_once('(')?.1;
+    let words: Vec<&str> = back.split_ascii_whitespace().collect();
+    let number = |at: usize| words.get(at)?.parse::<u64>().ok();
+    Some(Stat {
+        name: mfaas_ident::sanitise_line(name, 64),
+        parent: number(1)?.try_into().ok()?,
+        started: number(19)?,
+        pages: number(21)?,
+        policy: number(38)?,
+    })
+}
+
+/// Whether `pid` is `ancestor`, or was started by it or by what it started.
+pub(crate) fn is_or_descends(pid: u32, ancestor: u32) -> bool {
+    let parents =
+        std::iter::successors(Some(pid), |pid| Some(stat(*pid)?.parent).filter(|parent| *parent > 0));
+    parents.take(GENERATIONS_MAX).any(|one| one == ancestor)
+}
+
+/// A process and everything that it has started, each with its memory in pages.
+pub(crate) fn tree(root: u32) -> Vec<(u32, u64)> {
+    let mut children: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        if let Some(stat) = stat(pid) {
+            children.entry(stat.parent).or_default().push((pid, stat.pages));
+        }
+    }
+    let mut tree: Vec<_> = stat(root).map(|stat| (root, stat.pages)).into_iter().collect();
+    let mut at = 0;
+    while let Some((pid, _)) = tree.get(at) {
+        tree.extend(children.remove(pid).unwrap_or_default());
+        at += 1;
+    }
+    tree
+}
+
+/// Keeps every thread of a process on these cores. One that ended meanwhile is no error.
+pub(crate) fn set_cores(pid: u32, cores: &CoreSet) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(core));
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
+    for thread in threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        match sched_setaffinity(Pid::from_raw(thread), &set) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Puts every thread of a process, and what they start later, into a class, unless its first thread is in it: then its others are
+/// wherever it has put them.
+pub(crate) fn set_class(pid: u32, class: Class) -> io::Result<()> {
+    let (option, priority, policy) = match class {
+        Class::Other => ("--other", "0", 0),
+        Class::Idle => ("--idle", "0", 5),
+        Class::RealTime => ("--rr", "1", 2),
+    };
+    if stat(pid).is_none_or(|stat| stat.policy == policy) {
+        return Ok(());
+    }
+    let mut command = Command::new(CHRT);
+    command.args(["--all-tasks", option, "--pid", priority, &pid.to_string()]);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| {
+        io::Error::new(error.kind(), format!("starting {CHRT} of the package util-linux: {error}"))
+    })?;
+    if output.status.success() || !Path::new("/proc").join(pid.to_string()).exists() {
+        return Ok(());
+    }
+    let said = mfaas_ident::sanitise_line(&String::from_utf8_lossy(&output.stderr), 200);
+    Err(io::Error::other(format!("the class of process {pid} stays as it is: {said}")))
+}
+
+#[cfg(test)]
+mod tests;

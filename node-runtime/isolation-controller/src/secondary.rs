@@ -1,0 +1,81 @@
+//! The secondary as one thing: by its control groups where there are some, process by process where there are none.
+
+use std::io;
+
+use mfaas_isolation::CoreSet;
+use mfaas_isolation_client::Role;
+
+use crate::groups::{Groups, MemoryLimit, Naming};
+use crate::members::{Members, Record};
+use crate::processes::{self, Class};
+
+/// Groups, and who is placed.
+#[derive(Debug)]
+pub(crate) struct Secondary {
+    pub(crate) groups: Groups,
+    pub(crate) members: Members,
+}
+
+impl Secondary {
+    /// The groups of that name, and members of a life before that still live.
+    pub(crate) fn recall(naming: Naming<'_>, records: Vec<Record>) -> Self {
+        let mut members = Members::default();
+        for record in records {
+            // It is gone.
+            let _ = members.add(record, 0);
+        }
+        Self { groups: Groups::open(naming), members }
+    }
+
+    /// Moves a process in.
+    pub(crate) fn place(&self, pid: u32, may_stop: bool, is_idle: bool) -> io::Result<()> {
+        // One that a primary process started may be in the real-time class, which the group does not take in.
+        let idle = is_idle && !self.groups.has_idle_class();
+        processes::set_class(pid, if idle { Class::Idle } else { Class::Other })?;
+        self.groups.add(pid, may_stop)
+    }
+
+    /// Keeps it on these cores, of which there is one at least.
+    pub(crate) fn set_cores(&self, cores: &CoreSet) -> io::Result<()> {
+        if self.groups.has_cores() { self.groups.set_cores(cores) } else { self.members.set_cores(cores) }
+    }
+
+    /// Whether members start on other cores than these, since nobody tells us what they start.
+    pub(crate) fn has_to_be_kept(&self) -> bool {
+        !self.groups.has_cores()
+    }
+
+    /// Stops what may be stopped, or lets it go on.
+    pub(crate) fn set_stopped(&self, is_stopped: bool) -> io::Result<()> {
+        if self.groups.has_freezer() {
+            self.groups.set_stopped(is_stopped)
+        } else {
+            self.members.set_stopped(is_stopped)
+        }
+    }
+
+    /// Gives all cores back, and lets everything go on.
+    pub(crate) fn let_go_on(&self, all: &CoreSet) -> io::Result<()> {
+        let standing = self.set_stopped(false);
+        standing.and(self.set_cores(all))
+    }
+
+    /// Whether it runs only where nothing else wants to.
+    pub(crate) fn set_idle_class(&self, is_idle: bool) -> io::Result<()> {
+        if self.groups.has_idle_class() {
+            return self.groups.set_idle_class(is_idle);
+        }
+        self.members.set_class(Role::Secondary, if is_idle { Class::Idle } else { Class::Other })
+    }
+
+    /// Lifts everything: first what stands still, then what is slow.
+    pub(crate) fn lift(&self, all: &CoreSet) -> io::Result<()> {
+        let lifted = [self.let_go_on(all), self.groups.set_memory(None), self.set_idle_class(false)];
+        lifted.into_iter().collect()
+    }
+
+    /// Bounds the memory of all of it.
+    pub(crate) fn set_memory(&self, limit: MemoryLimit) -> io::Result<()> {
+        self.groups.set_memory(Some(limit))
+    }
+}
