@@ -33,6 +33,8 @@ securityContext:
   runAsUser: {{ .user }}
   runAsGroup: {{ .group }}
   fsGroup: {{ .group }}
+  {{- /* Otherwise each start opens what a volume holds to the group, keys too. */}}
+  fsGroupChangePolicy: OnRootMismatch
   seccompProfile:
 {{- if .seccomp }}
     type: Localhost
@@ -56,6 +58,20 @@ securityContext:
 - name: MFAAS_DATABASE_URL
   valueFrom:
     secretKeyRef: {name: {{ . }}, key: url}
+{{- end -}}
+
+{{- /* The authorities of the database, where the machine's are not enough: `?sslrootcert=/database/FILE` in its URLs. */ -}}
+{{- define "mfaas.databaseMount" -}}
+{{- if .Values.database.caSecret -}}
+- {name: database, mountPath: /database, readOnly: true}
+{{- end -}}
+{{- end -}}
+
+{{- define "mfaas.databaseVolume" -}}
+{{- with .Values.database.caSecret -}}
+- name: database
+  secret: {secretName: {{ . }}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Programs whose only listener shows metrics have one where the values say who scrapes. */ -}}
