@@ -82,7 +82,7 @@ struct Surplus {
     fewest: usize,
 }
 
-/// The state machine of one machine. A step costs below a microsecond and allocates only when S changes.
+/// The state machine of one machine. A step costs one to two microseconds and allocates only when S changes.
 #[derive(Debug, Clone)]
 pub struct CpuIsolation {
     settings: CpuSettings,

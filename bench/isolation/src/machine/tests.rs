@@ -60,6 +60,25 @@ fn a_thread_takes_an_idle_core_at_once() {
 }
 
 #[test]
+fn a_thread_comes_back_to_its_last_core() {
+    let mut bench = Bench::new(4, 0, false);
+    let thread = bench.machine.spawn(Thread::new(0, 0, 50_000, SmallRng::seed_from_u64(0)));
+    let mut cores = Vec::new();
+    for round in 0..3 {
+        bench.machine.thread(thread).remaining = 50_000;
+        bench.machine.wake(thread, round * 1_000_000, &mut bench.agenda);
+        cores.push(all(4) & !bench.machine.idle());
+        bench.until(round * 1_000_000 + 500_000);
+    }
+    assert_eq!(cores, [cores[0]; 3]);
+    // Another one has it: then any that is idle.
+    bench.machine.idle &= !cores[0];
+    bench.machine.thread(thread).remaining = 50_000;
+    bench.machine.wake(thread, 5_000_000, &mut bench.agenda);
+    assert_eq!(bench.machine.totals.queued, 0);
+}
+
+#[test]
 fn without_an_idle_core_it_waits_for_the_end_of_a_slice_and_no_longer() {
     let mut bench = Bench::new(1, 1, false);
     bench.lend(0b1, 0);

@@ -74,6 +74,9 @@ fn aggregators_answer_when_the_slowest_column_has() {
     assert_eq!(cluster.mid_ms.len(), cluster.top_ms.len());
     let (machines, queries) = (cluster.machine_ms.len(), cluster.mid_ms.len());
     assert!(machines.abs_diff(4 * queries) < 40, "each query has four columns: {machines}, {queries}");
+    let longest = |ms: &[f64]| ms.iter().copied().fold(0.0, f64::max);
+    let (machine, mid, top) = (&cluster.machine_ms, &cluster.mid_ms, &cluster.top_ms);
+    assert!(longest(machine) < longest(mid) && longest(mid) < longest(top), "the last column is waited for");
     let [machine, mid, top] = [cluster.machine_ms, cluster.mid_ms, cluster.top_ms].map(Quantiles::of);
     assert!(machine.p50 < mid.p50 && mid.p50 < top.p50, "{machine:?} {mid:?} {top:?}");
     let single = run(one).unwrap();

@@ -82,8 +82,13 @@ impl Disk {
     }
 }
 
+/// What a rate is in an interval.
+fn part_of(rate: u64) -> u64 {
+    rate * INTERVAL_US / 1_000_000
+}
+
 fn used(iops: u64, is_reader: bool) -> DiskUse {
-    let count = iops * INTERVAL_US / 1_000_000;
+    let count = part_of(iops);
     if is_reader {
         DiskUse { reads: count, read_bytes: count * 10_000, ..DiskUse::default() }
     } else {
@@ -162,6 +167,56 @@ fn who_does_nothing_saves_nothing_up() {
     disk.mean(&[reads(0), reads(20_000), reads(20_000)], 5);
     let did = disk.mean(&[reads(0), reads(20_000), reads(20_000)], 5);
     assert!(is_about(did[1], 5_000) && is_about(did[2], 5_000), "{did:?}");
+}
+
+#[test]
+fn each_of_the_four_numbers_can_be_what_holds_a_group_back() {
+    let small = |count| DiskUse { read_bytes: count * 512, reads: count, ..DiskUse::default() };
+    let large = |count: u64| DiskUse { read_bytes: count, reads: count / 1_000_000, ..DiskUse::default() };
+    let turned = |did: DiskUse| DiskUse {
+        reads: did.writes,
+        writes: did.reads,
+        read_bytes: did.written_bytes,
+        written_bytes: did.read_bytes,
+    };
+    let rounds = |did: &dyn Fn(DiskLimit) -> (u64, DiskUse)| {
+        let mut isolation = DiskIsolation::new(settings(&[group(100, 100)])).unwrap();
+        let mut limit = DiskLimit {
+            read_iops: 100,
+            write_iops: 100,
+            read_bytes_per_s: 1_000_000,
+            write_bytes_per_s: 1_000_000,
+        };
+        for interval in 0..20 {
+            let (_, uses) = did(limit);
+            for (_, new) in isolation.step(Moment(interval * INTERVAL_US), &[uses]) {
+                limit = new;
+            }
+        }
+        did(limit).0
+    };
+    let reached = [
+        rounds(&|limit| (limit.read_iops, small(part_of(limit.read_iops)))),
+        rounds(&|limit| (limit.write_iops, turned(small(part_of(limit.write_iops))))),
+        rounds(&|limit| (limit.read_bytes_per_s / 10_000, large(part_of(limit.read_bytes_per_s)))),
+        rounds(&|limit| (limit.write_bytes_per_s / 10_000, turned(large(part_of(limit.write_bytes_per_s))))),
+    ];
+    assert!(reached.iter().all(|rate| is_about(*rate, 10_000)), "{reached:?}: the whole disk");
+}
+
+#[test]
+fn reads_and_writes_share_what_is_granted_as_they_did() {
+    let mut isolation = DiskIsolation::new(settings(&[group(100, 100)])).unwrap();
+    let mut limits = Vec::new();
+    for interval in 0..20 {
+        let (reads, writes) = (part_of(7_500), part_of(2_500));
+        let uses = DiskUse { reads, writes, read_bytes: reads * 10_000, written_bytes: writes * 10_000 };
+        limits.extend(isolation.step(Moment(interval * INTERVAL_US), &[uses]));
+    }
+    let (_, limit) = limits.last().unwrap();
+    assert!(is_about(limit.read_iops, 7_500) && is_about(limit.write_iops, 2_500), "{limit:?}");
+    assert!(is_about(limit.read_bytes_per_s, 75_000_000), "{limit:?}");
+    assert!(is_about(limit.write_bytes_per_s, 25_000_000), "{limit:?}");
 }
 
 #[test]
