@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::str::FromStr;
 
 use crate::groups::Naming;
 use mfaas_isolation::{CORES_MAX, CoreSet};
@@ -19,6 +20,11 @@ const MEMORY_MIN: u64 = 256 << 20;
 const GROUP_DEFAULT: &str = "mfaas-secondary";
 const GROUP_BYTES_MAX: usize = 64;
 
+/// Disks that can be named, and the least that one can be said to do: its hundredth part is the unit of shares.
+const DISKS_MAX: usize = 16;
+const DISK_IOPS_MIN: u64 = 100;
+const DISK_BYTES_MIN: u64 = 1 << 20;
+
 /// All of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -33,12 +39,44 @@ pub(crate) struct Config {
     pub(crate) primary_users: BTreeSet<u32>,
     /// `MFAAS_SECONDARY_USERS`: users whose programs may say that they are secondary, besides.
     pub(crate) secondary_users: BTreeSet<u32>,
+    /// `MFAAS_DISKS`.
+    pub(crate) disks: Vec<DiskConfig>,
     /// What holds until a command says otherwise.
     pub(crate) settings: Settings,
     /// `MFAAS_METRICS_LISTEN`.
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_READY_FILE`.
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// A disk that primary and secondary share, and what it does at most.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DiskConfig {
+    /// Its number, as the kernel writes it.
+    pub(crate) device: String,
+    pub(crate) iops: u64,
+    pub(crate) bytes_per_s: u64,
+}
+
+impl FromStr for DiskConfig {
+    type Err = &'static str;
+
+    /// `254:0=20000/500000000`: its number, I/Os and bytes a second.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (device, rates) = text.split_once('=')?;
+            let (major, minor) = device.split_once(':')?;
+            let (iops, bytes) = rates.split_once('/')?;
+            let _: (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+            let disk = Self {
+                device: device.to_owned(),
+                iops: iops.parse().ok()?,
+                bytes_per_s: bytes.parse().ok()?,
+            };
+            (disk.iops >= DISK_IOPS_MIN && disk.bytes_per_s >= DISK_BYTES_MIN).then_some(disk)
+        };
+        parse().ok_or("expected MAJOR:MINOR=IOS/BYTES a second, 100 and 1048576 at least, for example 254:0=20000/500000000")
+    }
 }
 
 /// What can change while the controller runs.
@@ -69,6 +107,7 @@ impl Config {
             group: GroupConfig::read(variables)?,
             primary_users: users(variables, "MFAAS_PRIMARY_USERS")?,
             secondary_users: users(variables, "MFAAS_SECONDARY_USERS")?,
+            disks: variables.list("MFAAS_DISKS", DISKS_MAX)?.into_iter().collect(),
             settings: Settings {
                 mode: variables.parsed("MFAAS_ISOLATION_MODE")?.unwrap_or_default(),
                 buffer_cores: variables.number(

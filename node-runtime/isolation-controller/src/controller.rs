@@ -3,6 +3,7 @@
 //! Must never limit anything while the kill switch is pulled, and must never let one failed write keep it from the next.
 
 mod cores;
+mod disks;
 mod memory;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::socket::{Asked, Peer};
 use crate::store::Store;
 use crate::watchdog::Watchdog;
 use cores::CoreControl;
+use disks::DiskControl;
 use memory::MemoryControl;
 
 /// How often the kill switch, signals and the watchdog are looked at: it is to act within a tenth of a second.
@@ -55,6 +57,7 @@ pub(crate) struct Controller {
     secondary: Secondary,
     cores: CoreControl,
     memory: MemoryControl,
+    disks: DiskControl,
     watchdog: Watchdog,
     is_off: bool,
     origin: Instant,
@@ -71,6 +74,7 @@ impl Controller {
             secondary: Secondary::recall(config.group.naming(), store.members()?),
             cores: CoreControl::start(all, &settings)?,
             memory: MemoryControl::start(&settings)?,
+            disks: DiskControl::start(&config.disks)?,
             is_off: store.is_off(),
             origin: Instant::now(),
             store,
@@ -90,7 +94,7 @@ impl Controller {
 
     /// Runs until a signal says that it is over.
     pub(crate) fn run(mut self, asked: &Receiver<Asked>, signals: &Signals) -> anyhow::Result<()> {
-        let (mut look, mut slow_look) = (Instant::now(), Instant::now());
+        let (mut look, mut slow_look, mut round) = (Instant::now(), Instant::now(), Instant::now());
         while !signals.stop.load(Ordering::Relaxed) {
             match asked.recv_timeout(self.wait()) {
                 Ok(Asked { peer, request, answer }) => {
@@ -115,6 +119,10 @@ impl Controller {
             if now.duration_since(slow_look) >= SLOW_LOOK {
                 slow_look = now;
                 self.look_at_members();
+            }
+            if now.duration_since(round) >= disks::ROUND {
+                round = now;
+                self.disks.look(self.now(), &self.secondary.groups);
             }
         }
         self.lift();
@@ -164,6 +172,7 @@ impl Controller {
     fn lift(&mut self) {
         self.cores.lifted();
         self.memory.lifted();
+        self.disks.lift(&self.secondary.groups);
         note("lifting limits", self.secondary.lift(self.cores.all()));
         note(
             "lifting the class of the primary",
@@ -175,6 +184,7 @@ impl Controller {
     fn engage(&mut self) {
         self.cores.engage(&self.secondary);
         self.memory.engage();
+        self.disks.engage();
         note("setting the idle class", self.secondary.set_idle_class(true));
         let class = self.class_of_primary();
         note("setting the class of the primary", self.secondary.members.set_class(Role::Primary, class));
@@ -288,7 +298,7 @@ impl Controller {
             memory_bytes_max: self.memory.bytes_max(),
             available_bytes: machine::memory().map_or(0, |memory| memory.available_bytes),
             killed: self.memory.killed(),
-            disks: Vec::new(),
+            disks: self.disks.status(),
             members: self.secondary.members.shown(),
             mechanisms,
         }

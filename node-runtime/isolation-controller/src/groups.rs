@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use mfaas_cgroups::{Hierarchies, Version};
-use mfaas_isolation::CoreSet;
+use mfaas_isolation::{CoreSet, DiskLimit};
 use mfaas_isolation_client::Mechanism;
 
 /// Below a group of both, so that the secondary gives way to the primary alone and both together get what other programs of the machine
@@ -35,6 +35,27 @@ pub(crate) struct MemoryLimit {
     pub(crate) high_bytes: u64,
     /// Beyond it the kernel ends.
     pub(crate) max_bytes: u64,
+}
+
+/// What was done on a disk since something began to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct DiskCounts {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+impl DiskCounts {
+    /// What came since then; a count that has begun again counts for nothing.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            reads: self.reads.saturating_sub(before.reads),
+            writes: self.writes.saturating_sub(before.writes),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+        }
+    }
 }
 
 /// A kind of control.
@@ -233,6 +254,47 @@ impl Groups {
         Some(text.lines().filter_map(value).sum())
     }
 
+    /// What the secondary has done on a disk; in version 1, what did not go through the page cache.
+    pub(crate) fn disk(&self, device: &str) -> Option<DiskCounts> {
+        let group = self.of(Kind::Io)?;
+        let read = |file: &str| fs::read_to_string(group.directory.join(file)).ok();
+        Some(match group.version {
+            Version::One => counts_v1(
+                device,
+                &read("blkio.throttle.io_serviced_recursive")?,
+                &read("blkio.throttle.io_service_bytes_recursive")?,
+            ),
+            Version::Two => counts_v2(device, &read("io.stat")?),
+        })
+    }
+
+    /// Bounds what the secondary does on a disk.
+    pub(crate) fn set_disk(&self, device: &str, limit: Option<&DiskLimit>) -> io::Result<()> {
+        let Some(group) = self.of(Kind::Io) else { return Ok(()) };
+        match group.version {
+            // 0 is no limit.
+            Version::One => [
+                ("blkio.throttle.read_iops_device", limit.map_or(0, |limit| limit.read_iops)),
+                ("blkio.throttle.write_iops_device", limit.map_or(0, |limit| limit.write_iops)),
+                ("blkio.throttle.read_bps_device", limit.map_or(0, |limit| limit.read_bytes_per_s)),
+                ("blkio.throttle.write_bps_device", limit.map_or(0, |limit| limit.write_bytes_per_s)),
+            ]
+            .into_iter()
+            .try_for_each(|(file, most)| write(&group.directory, file, &format!("{device} {most}"))),
+            Version::Two => {
+                let text = |most: Option<u64>| most.map_or("max".to_owned(), |most| most.to_string());
+                let line = format!(
+                    "{device} rbps={} wbps={} riops={} wiops={}",
+                    text(limit.map(|limit| limit.read_bytes_per_s)),
+                    text(limit.map(|limit| limit.write_bytes_per_s)),
+                    text(limit.map(|limit| limit.read_iops)),
+                    text(limit.map(|limit| limit.write_iops)),
+                );
+                write(&group.directory, "io.max", &line)
+            }
+        }
+    }
+
     /// Removes what is empty.
     pub(crate) fn remove(&self) {
         for group in &self.groups {
@@ -264,6 +326,36 @@ impl Groups {
             Mechanism { name: name.to_owned(), by, missing }
         };
         names.into_iter().map(mechanism).collect()
+    }
+}
+
+/// From `254:0 Read 7` and the like.
+fn counts_v1(device: &str, ios: &str, bytes: &str) -> DiskCounts {
+    let count = |text: &str, what: &str| {
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' ')?.strip_prefix(what));
+        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    };
+    DiskCounts {
+        reads: count(ios, "Read "),
+        writes: count(ios, "Write "),
+        read_bytes: count(bytes, "Read "),
+        written_bytes: count(bytes, "Write "),
+    }
+}
+
+/// From `254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6`.
+fn counts_v2(device: &str, text: &str) -> DiskCounts {
+    let line = text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' ')).unwrap_or_default();
+    let count = |name: &str| {
+        let word = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        word.and_then(|count| count.parse().ok()).unwrap_or(0)
+    };
+    DiskCounts {
+        reads: count("rios"),
+        writes: count("wios"),
+        read_bytes: count("rbytes"),
+        written_bytes: count("wbytes"),
     }
 }
 

@@ -2,8 +2,12 @@
 
 use std::io;
 
+use crate::groups::DiskCounts;
 use mfaas_isolation::CoreSet;
 use rustix::thread::{CpuSet, sched_getaffinity};
+
+/// What the kernel counts sectors in, whatever a disk's own are.
+const SECTOR_BYTES: u64 = 512;
 
 /// Memory of the machine, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,24 @@ fn parse(text: &str) -> Option<Memory> {
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     };
     Some(Memory { total_bytes: bytes("MemTotal")?, available_bytes: bytes("MemAvailable")? })
+}
+
+/// What the machine has done on a disk, from `/proc/diskstats`.
+pub(crate) fn disk(device: &str) -> Option<DiskCounts> {
+    disk_of(device, &std::fs::read_to_string("/proc/diskstats").ok()?)
+}
+
+fn disk_of(device: &str, text: &str) -> Option<DiskCounts> {
+    let (major, minor) = device.split_once(':')?;
+    let mut rows = text.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row.get(..2) == Some(&[major, minor]))?;
+    let number = |at: usize| row.get(at)?.parse::<u64>().ok();
+    Some(DiskCounts {
+        reads: number(3)?,
+        read_bytes: number(5)?.saturating_mul(SECTOR_BYTES),
+        writes: number(7)?,
+        written_bytes: number(9)?.saturating_mul(SECTOR_BYTES),
+    })
 }
 
 #[cfg(test)]

@@ -370,6 +370,43 @@ fn members_in_need_of_memory_are_ended_and_others_are_not() {
     assert_eq!((free.status().killed, free.status().members[0].pid), (0, twin.pid()));
 }
 
+/// A disk of 10 MB a second, of which the secondary can always have a twentieth. What it may is far below what it does without a
+/// limit: the twin has none.
+#[test]
+fn a_disk_hog_is_bounded() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let device = rustix::fs::stat(directory.path()).unwrap().st_dev;
+    let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let hog = |name: &str| {
+        let file = directory.path().join(name);
+        format!("exec dd if=/dev/zero of={} bs=256k count=100000 oflag=direct 2>/dev/null", file.display())
+    };
+    let written = |name: &str| std::fs::metadata(directory.path().join(name)).map_or(0, |file| file.len());
+    if !std::fs::read_to_string("/proc/diskstats")
+        .unwrap()
+        .contains(&format!("{:>4}", device.split(':').next().unwrap()))
+    {
+        return; // Not on a disk.
+    }
+    let disks = format!("{device}=1000/10000000");
+    let site = Site::start(&[("MFAAS_DISKS", &disks)]);
+    if site.status().mechanisms.iter().any(|one| one.name == "disks of a group" && one.by.is_none()) {
+        return; // No group bounds disks here, and the status says so.
+    }
+    let bounded = site.member(&hog("bounded"));
+    site.until("a limit is in force", || site.status().disks[0].bytes_per_second_max.is_some());
+    let before = written("bounded");
+    sleep(Duration::from_secs(3));
+    let bounded_bytes = written("bounded") - before;
+    ask(&site.socket(), &Request::Off).unwrap();
+    let before = written("bounded");
+    sleep(Duration::from_secs(3));
+    let free_bytes = written("bounded") - before;
+    drop(bounded);
+    assert!(bounded_bytes < 3 * 2 * 10_000_000, "{bounded_bytes}");
+    assert!(free_bytes > 2 * bounded_bytes, "{free_bytes} without a limit, {bounded_bytes} with one");
+}
+
 /// The primary is in the real-time class in that mode alone, and the secondary never is.
 #[test]
 fn the_class_follows_the_mode() {

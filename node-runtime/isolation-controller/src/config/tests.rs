@@ -27,6 +27,8 @@ fn what_no_machine_can_keep_is_refused() {
         ("MFAAS_BUFFER_CORES", "0"),
         ("MFAAS_BUFFER_CORES", "16"),
         ("MFAAS_SECONDARY_MEMORY", "1000"),
+        ("MFAAS_DISKS", "vda=1000/1000000"),
+        ("MFAAS_DISKS", "254:0=99/1048576"),
         ("MFAAS_PRIMARY_USERS", "nobody-of-this-name"),
         ("MFAAS_SECONDARY_USERS", "root,4294967296"),
         ("MFAAS_ISOLATION_GROUP", "../system.slice"),

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use mfaas_cgroups::Hierarchies;
-use mfaas_isolation::CoreSet;
+use mfaas_isolation::{CoreSet, DiskLimit};
 
-use super::{Groups, MemoryLimit, Naming};
+use super::{DiskCounts, Groups, MemoryLimit, Naming};
 
 const NAME: &str = "mfaas";
 const NAMING: Naming<'_> = Naming { name: NAME, moves_primary: false };
@@ -143,4 +143,50 @@ fn the_primarys_group_lies_beside_the_secondarys() {
     assert_eq!(read(&group.join("primary"), "cpu.rt_runtime_us"), "900000");
     Groups::below(&hierarchies, NAMING).add_primary(9).unwrap();
     assert_eq!(read(&group.join("primary"), "cgroup.procs"), "8", "nothing was moved");
+}
+
+const LIMIT: DiskLimit = DiskLimit { read_iops: 1, write_iops: 2, read_bytes_per_s: 3, write_bytes_per_s: 4 };
+const COUNTS: DiskCounts = DiskCounts { reads: 3, writes: 4, read_bytes: 1, written_bytes: 2 };
+
+#[test]
+fn a_disk_is_counted_and_bounded_in_version_two() {
+    let place = tempfile::tempdir().unwrap();
+    let groups = version_two(place.path(), "io\n");
+    let group = place.path().join("site").join(NAME);
+    file(
+        &group,
+        "io.stat",
+        "8:0 rbytes=9 wbytes=9 rios=9 wios=9\n254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0\n",
+    );
+    assert_eq!(groups.disk("254:0"), Some(COUNTS));
+    assert_eq!(groups.disk("254:1"), Some(DiskCounts::default()), "it has done nothing there");
+    groups.set_disk("254:0", Some(&LIMIT)).unwrap();
+    assert_eq!(read(&group, "io.max"), "254:0 rbps=3 wbps=4 riops=1 wiops=2");
+    groups.set_disk("254:0", None).unwrap();
+    assert!(read(&group, "io.max").starts_with("254:0 rbps=max wbps=max riops=max wiops=max"));
+}
+
+#[test]
+fn a_disk_is_counted_and_bounded_in_version_one() {
+    let place = tempfile::tempdir().unwrap();
+    let group = place.path().join("blkio").join(NAME);
+    let throttle = ["read_iops_device", "write_iops_device", "read_bps_device", "write_bps_device"];
+    let throttle = throttle.map(|name| format!("blkio.throttle.{name}"));
+    throttle.iter().for_each(|name| file(&group, name, ""));
+    file(
+        &group,
+        "blkio.throttle.io_serviced_recursive",
+        "254:0 Read 3\n254:0 Write 4\n254:0 Total 7\nTotal 7\n",
+    );
+    file(&group, "blkio.throttle.io_service_bytes_recursive", "254:0 Read 1\n254:0 Write 2\nTotal 3\n");
+    let mounts = format!("1 1 0:1 / {} rw - cgroup cgroup rw,blkio\n", place.path().join("blkio").display());
+    let groups = Groups::below(&Hierarchies::new("3:blkio:/\n".to_owned(), mounts), NAMING);
+    assert_eq!(groups.disk("254:0"), Some(COUNTS));
+    groups.set_disk("254:0", Some(&LIMIT)).unwrap();
+    assert_eq!(
+        throttle.each_ref().map(|name| read(&group, name)),
+        ["254:0 1", "254:0 2", "254:0 3", "254:0 4"]
+    );
+    groups.set_disk("254:0", None).unwrap();
+    assert_eq!(throttle.map(|name| read(&group, &name)), ["254:0 0"; 4]);
 }

@@ -2,7 +2,8 @@
 
 //! Texts of the kernel.
 
-use super::{Memory, cores, memory, parse};
+use super::{Memory, cores, disk_of, memory, parse};
+use crate::groups::DiskCounts;
 
 #[test]
 fn memory_is_in_bytes() {
@@ -12,4 +13,12 @@ fn memory_is_in_bytes() {
     let here = memory().unwrap();
     assert!(here.available_bytes > 0 && here.available_bytes < here.total_bytes);
     assert!(!cores().unwrap().is_empty());
+}
+
+#[test]
+fn a_disk_is_found_by_its_number() {
+    let text = "   7       0 loop0 9 9 9 9 9 9 9 9 9 9 9\n 254       0 vda 10 0 80 5 20 1 160 6 0 7 8\n";
+    let counts = DiskCounts { reads: 10, writes: 20, read_bytes: 80 * 512, written_bytes: 160 * 512 };
+    assert_eq!(disk_of("254:0", text), Some(counts));
+    assert_eq!((disk_of("254:1", text), disk_of("vda", text)), (None, None));
 }
