@@ -1107,9 +1107,11 @@ CREATE TABLE versions (
     idempotent boolean NOT NULL DEFAULT false,
     isolation text NOT NULL DEFAULT 'shared'::text,
     access text NOT NULL DEFAULT 'tenant'::text,
+    class text NOT NULL DEFAULT 'micro'::text,
     CONSTRAINT versions_pkey PRIMARY KEY (tenant, function, version),
     CONSTRAINT versions_access_known CHECK ((access = ANY (ARRAY['public'::text, 'tenant'::text, 'token'::text]))),
     CONSTRAINT versions_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest),
+    CONSTRAINT versions_class_known CHECK ((class = ANY (ARRAY['micro'::text, 'bulk'::text]))) NOT VALID,
     CONSTRAINT versions_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT versions_deployment_unique UNIQUE (deployment_id),
     CONSTRAINT versions_function_fkey FOREIGN KEY (tenant, function) REFERENCES functions(tenant, name),
@@ -1122,7 +1124,7 @@ CREATE TRIGGER versions_changed AFTER INSERT OR DELETE OR UPDATE OF statement, r
 GRANT SELECT ON versions TO mfaas_server;
 GRANT SELECT ON versions TO mfaas_signer;
 GRANT UPDATE (retired_at) ON versions TO mfaas_server;
-GRANT INSERT (tenant, function, version, deployment_id, artifact, statement, source_digest, handler, budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access) ON versions TO mfaas_signer;
+GRANT INSERT (tenant, function, version, deployment_id, artifact, statement, source_digest, handler, budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access, class) ON versions TO mfaas_signer;
 GRANT UPDATE (statement) ON versions TO mfaas_signer;
 
 CREATE TABLE votes (

@@ -164,6 +164,7 @@ pub(crate) fn function(row: Function) -> wire::FunctionView {
         name: row.name,
         created_at: row.created_at,
         live_version: row.live_version,
+        class: row.class,
         latest_version: row.last_version,
     }
 }
@@ -186,6 +187,7 @@ pub(crate) fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
         idempotent: row.idempotent,
         isolation: row.isolation,
         access: row.access,
+        class: row.class,
         handler: row.handler.to_string(),
         abi_version: row.abi_version,
         policy_version: row.policy_version,

@@ -57,6 +57,12 @@ pub(crate) struct UpConfig {
     /// Worker processes of the node at a time; its default when absent.
     #[serde(default)]
     pub(crate) worker_processes: Option<u32>,
+    /// Bulk workers of the node at a time; its default when absent.
+    #[serde(default)]
+    pub(crate) bulk_workers: Option<u32>,
+    /// What they may have together, in MiB; its default when absent.
+    #[serde(default)]
+    pub(crate) bulk_memory_mib: Option<u32>,
     /// Connections that the node takes at once; its default when absent.
     #[serde(default)]
     pub(crate) ingress_connections: Option<u32>,
@@ -125,6 +131,8 @@ impl UpConfig {
                 share_workers: None,
                 isolation: None,
                 worker_processes: None,
+                bulk_workers: None,
+                bulk_memory_mib: None,
                 ingress_connections: None,
                 ingress_peer_connections: None,
                 ingress_proxies: None,
@@ -157,6 +165,8 @@ impl UpConfig {
         take(&mut self.share_workers, &options.share_workers);
         take(&mut self.isolation, &options.isolation);
         take(&mut self.worker_processes, &options.worker_processes);
+        take(&mut self.bulk_workers, &options.bulk_workers);
+        take(&mut self.bulk_memory_mib, &options.bulk_memory_mib);
         take(&mut self.ingress_connections, &options.ingress_connections);
         take(&mut self.ingress_peer_connections, &options.ingress_peer_connections);
         take(&mut self.ingress_proxies, &options.ingress_proxies);

@@ -18,6 +18,10 @@ pub struct UpOptions {
     pub isolation: Option<String>,
     /// Worker processes of the node at a time; as before, or its default, when absent.
     pub worker_processes: Option<u32>,
+    /// Bulk workers of the node at a time; as before, or its default, when absent.
+    pub bulk_workers: Option<u32>,
+    /// What they may have together, in MiB; as before, or its default, when absent.
+    pub bulk_memory_mib: Option<u32>,
     /// Connections that the node takes at once; as before, or its default, when absent.
     pub ingress_connections: Option<u32>,
     /// Of these, of one peer; as before, or its default, when absent.

@@ -232,6 +232,8 @@ impl Programs<'_> {
         let settings = [
             ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
             ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),
+            ("MFAAS_BULK_WORKERS", self.config.bulk_workers.map(|number| number.to_string())),
+            ("MFAAS_BULK_MEMORY_MIB", self.config.bulk_memory_mib.map(|number| number.to_string())),
             ("MFAAS_SHARE_WORKERS", self.config.share_workers.clone()),
             ("MFAAS_INGRESS_CONNECTIONS", self.config.ingress_connections.map(|number| number.to_string())),
             (

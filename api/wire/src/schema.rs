@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use mfaas_ident::{
-    Access as AccessWord, IdentitySource as IdentitySourceWord, Isolation as IsolationWord, Role as RoleWord,
-    Scope as ScopeWord,
+    Access as AccessWord, Class as ClassWord, IdentitySource as IdentitySourceWord,
+    Isolation as IsolationWord, Role as RoleWord, Scope as ScopeWord,
 };
 use mfaas_rules::review::{HotspotState as HotspotStateWord, ReviewState as ReviewStateWord};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
@@ -97,6 +97,8 @@ schemas! {
     IdentitySource: one_of(IdentitySourceWord::ALL.map(IdentitySourceWord::as_str));
     /// Who may call a function.
     Access: one_of(AccessWord::ALL.map(AccessWord::as_str));
+    /// What kind of calls a function has.
+    Class: one_of(ClassWord::ALL.map(ClassWord::as_str));
     /// In which worker processes a function runs.
     Isolation: one_of(IsolationWord::ALL.map(IsolationWord::as_str));
     /// Where a review is.

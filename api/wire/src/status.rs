@@ -28,6 +28,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0207, 422),
     (codes::MF0209, 422),
     (codes::MF0210, 422),
+    (codes::MF0211, 422),
     // Source.
     (codes::MF0301, 422),
     (codes::MF0302, 422),
@@ -100,6 +101,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0718, 503),
     (codes::MF0719, 502),
     (codes::MF0721, 503),
+    (codes::MF0722, 503),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),

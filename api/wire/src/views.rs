@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    Access, AliasName, BuildVersion, CrateName, DeploymentId, Digest, FunctionName, IdentitySource,
+    Access, AliasName, BuildVersion, Class, CrateName, DeploymentId, Digest, FunctionName, IdentitySource,
     Isolation, NodeName, PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
 };
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,10 @@ pub struct FunctionView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::VersionNumber>)]
     pub live_version: Option<VersionNumber>,
+    /// The class of that version: `micro` or `bulk`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Class>)]
+    pub class: Option<Class>,
     /// The newest version.
     #[schema(value_type = schema::VersionNumber)]
     pub latest_version: VersionNumber,
@@ -136,6 +140,10 @@ pub struct VersionView {
     #[serde(default)]
     #[schema(value_type = schema::Access)]
     pub access: Access,
+    /// What kind of calls it has: `micro`, or long ones, which is `bulk`.
+    #[serde(default)]
+    #[schema(value_type = schema::Class)]
+    pub class: Class,
     /// The handler's path in the tenant's crate.
     pub handler: String,
     /// The interface between artifact and worker.

@@ -63,7 +63,7 @@ pub struct RequestRecord {
     pub headers: Span,
     /// How many headers those are, at most [`crate::limits::HEADERS_MAX`].
     pub header_count: usize,
-    /// At most [`crate::limits::BODY_BYTES_MAX`].
+    /// At most as long as the class of the function allows: [`crate::limits`].
     pub body: Span,
 }
 
@@ -79,7 +79,7 @@ pub struct ResponseRecord {
     pub headers: Span,
     /// How many headers those are.
     pub header_count: usize,
-    /// At most [`crate::limits::BODY_BYTES_MAX`].
+    /// At most as long as the class of the function allows: [`crate::limits`].
     pub body: Span,
 }
 

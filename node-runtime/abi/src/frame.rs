@@ -7,7 +7,8 @@
 //! text     := u16 bytes · bytes        body := u32 bytes · bytes, then nothing
 //! ```
 //! Integers are little-endian. A decoder allocates nothing, refuses what passes a limit of
-//! [`crate::limits`], and refuses trailing bytes.
+//! [`crate::limits`], and refuses trailing bytes. How long a body may be depends on the class of the function: what says nothing
+//! of it means [`limits::BODY_BYTES_MAX`].
 
 use alloc::vec::Vec;
 
@@ -60,7 +61,7 @@ pub struct RequestFrame<'a> {
     pub path: &'a str,
     /// Headers in the order sent.
     pub headers: Headers<'a>,
-    /// The body, at most [`limits::BODY_BYTES_MAX`].
+    /// The body.
     pub body: &'a [u8],
 }
 
@@ -84,7 +85,7 @@ pub struct ResponseFrame<'a> {
     pub status: u16,
     /// Headers in the order set.
     pub headers: Headers<'a>,
-    /// The body, at most [`limits::BODY_BYTES_MAX`].
+    /// The body.
     pub body: &'a [u8],
 }
 
@@ -98,7 +99,7 @@ pub struct Headers<'a> {
 impl<'a> Headers<'a> {
     /// Name and value of each, in order. Names are lower-case tokens; values hold no control bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        let mut reader = Reader { rest: self.bytes };
+        let mut reader = Reader::of_headers(self.bytes);
         (0..self.count).map_while(move |_| {
             let (name, value) = reader.header().ok()?;
             Some((core::str::from_utf8(name).ok()?, core::str::from_utf8(value).ok()?))
@@ -117,7 +118,7 @@ impl<'a> Headers<'a> {
 
     /// Reads `count` headers of any origin, which are all of `bytes`.
     pub fn decode(count: u16, bytes: &'a [u8]) -> Result<Self, FrameError> {
-        let mut reader = Reader { rest: bytes };
+        let mut reader = Reader::of_headers(bytes);
         let headers = reader.counted_headers(count)?;
         if reader.rest.is_empty() { Ok(headers) } else { Err(FrameError::TrailingBytes) }
     }
@@ -141,16 +142,17 @@ impl<'a> Headers<'a> {
 impl<'a> RequestFrame<'a> {
     /// Reads a frame of any origin.
     pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
-        let RequestParts { method, path, headers, body } = RequestParts::decode(frame)?;
+        let RequestParts { method, path, headers, body } =
+            RequestParts::decode(frame, limits::BODY_BYTES_MAX)?;
         Ok(Self { method: text(method, "method")?, path: text(path, "path")?, headers, body })
     }
 }
 
 impl<'a> RequestParts<'a> {
-    /// Reads a frame of any origin.
+    /// Reads a frame of any origin with a body of at most so many bytes.
     #[inline]
-    pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
-        let mut reader = Reader::open(frame, TAG_REQUEST)?;
+    pub fn decode(frame: &'a [u8], body_bytes_max: usize) -> Result<Self, FrameError> {
+        let mut reader = Reader::open(frame, TAG_REQUEST, body_bytes_max)?;
         let method = reader.counted()?;
         check_method(method)?;
         let path = reader.counted()?;
@@ -164,7 +166,12 @@ impl<'a> RequestParts<'a> {
 impl<'a> ResponseFrame<'a> {
     /// Reads a frame of any origin.
     pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
-        let mut reader = Reader::open(frame, TAG_RESPONSE)?;
+        Self::decode_within(frame, limits::BODY_BYTES_MAX)
+    }
+
+    /// Reads a frame of any origin with a body of at most so many bytes.
+    pub fn decode_within(frame: &'a [u8], body_bytes_max: usize) -> Result<Self, FrameError> {
+        let mut reader = Reader::open(frame, TAG_RESPONSE, body_bytes_max)?;
         let status = reader.u16()?;
         check_status(status)?;
         let headers = reader.headers()?;
@@ -183,12 +190,57 @@ pub fn encode_request<'h>(
 ) -> Result<(), FrameError> {
     check_method(method.as_bytes())?;
     check_path(path.as_bytes())?;
-    check_body(body)?;
+    check_body(body, limits::BODY_BYTES_MAX)?;
     let start = into.len();
     into.push(TAG_REQUEST);
     put_text(into, method);
     put_text(into, path);
     finish(into, start, headers, body)
+}
+
+/// A request frame whose body comes piece by piece, so that a large one is never there twice.
+#[derive(Debug)]
+pub struct GrowingRequest {
+    frame: Vec<u8>,
+    /// Where the body begins, behind its length.
+    body_at: usize,
+    body_bytes_max: usize,
+}
+
+impl GrowingRequest {
+    /// One without a body, for at most so many bytes of it.
+    pub fn new<'h>(
+        method: &str,
+        path: &str,
+        headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+        body_bytes_max: usize,
+    ) -> Result<Self, FrameError> {
+        let mut frame = Vec::new();
+        encode_request(&mut frame, method, path, headers, &[])?;
+        Ok(Self { body_at: frame.len(), frame, body_bytes_max })
+    }
+
+    /// The bytes of the body that are there.
+    pub fn body_bytes(&self) -> usize {
+        self.frame.len() - self.body_at
+    }
+
+    /// Appends to the body. On an error it is as before.
+    pub fn extend(&mut self, piece: &[u8]) -> Result<(), FrameError> {
+        if self.body_bytes().saturating_add(piece.len()) > self.body_bytes_max {
+            return Err(FrameError::TooLong("body"));
+        }
+        self.frame.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// The frame.
+    pub fn finish(self) -> Vec<u8> {
+        let Self { mut frame, body_at, .. } = self;
+        let bytes = (frame.len() - body_at) as u32;
+        frame[body_at - size_of::<u32>()..body_at].copy_from_slice(&bytes.to_le_bytes());
+        frame
+    }
 }
 
 /// Appends a response frame to `into`; on an error `into` is as before.
@@ -199,7 +251,7 @@ pub fn encode_response<'h>(
     body: &[u8],
 ) -> Result<(), FrameError> {
     check_status(status)?;
-    check_body(body)?;
+    check_body(body, limits::BODY_BYTES_MAX)?;
     let start = into.len();
     into.push(TAG_RESPONSE);
     into.extend_from_slice(&status.to_le_bytes());
@@ -207,16 +259,17 @@ pub fn encode_response<'h>(
 }
 
 /// Appends a response frame whose first header is the one of `content_type` and whose other headers were
-/// checked before; on an error `into` is as before.
+/// checked before; on an error `into` is as before. The body has at most `body_bytes_max` bytes.
 pub fn encode_checked_response(
     into: &mut Vec<u8>,
     status: u16,
     content_type: ContentType,
     others: Headers<'_>,
     body: &[u8],
+    body_bytes_max: usize,
 ) -> Result<(), FrameError> {
     check_status(status)?;
-    check_body(body)?;
+    check_body(body, body_bytes_max)?;
     let first = content_type.encoded();
     let count = others.count.saturating_add(u16::from(!first.is_empty()));
     // Each header has the lengths of its name and its value before them.
@@ -305,16 +358,22 @@ impl HeaderBudget {
 /// Cuts fields off the front of hostile bytes.
 struct Reader<'a> {
     rest: &'a [u8],
+    body_bytes_max: usize,
 }
 
 impl<'a> Reader<'a> {
+    /// A reader of bytes in which no body stands.
+    fn of_headers(rest: &'a [u8]) -> Self {
+        Self { rest, body_bytes_max: 0 }
+    }
+
     #[inline]
-    fn open(frame: &'a [u8], tag: u8) -> Result<Self, FrameError> {
-        if frame.len() > limits::FRAME_BYTES_MAX {
+    fn open(frame: &'a [u8], tag: u8, body_bytes_max: usize) -> Result<Self, FrameError> {
+        if frame.len() > limits::frame_bytes_max(body_bytes_max) {
             return Err(FrameError::TooLong("frame"));
         }
         let (&found, rest) = frame.split_first().ok_or(FrameError::Truncated)?;
-        if found == tag { Ok(Self { rest }) } else { Err(FrameError::WrongTag) }
+        if found == tag { Ok(Self { rest, body_bytes_max }) } else { Err(FrameError::WrongTag) }
     }
 
     #[inline]
@@ -374,7 +433,7 @@ impl<'a> Reader<'a> {
     fn body(&mut self) -> Result<&'a [u8], FrameError> {
         let bytes = usize::try_from(self.u32()?).map_err(|_| FrameError::TooLong("body"))?;
         let body = self.take(bytes)?;
-        check_body(body)?;
+        check_body(body, self.body_bytes_max)?;
         if self.rest.is_empty() { Ok(body) } else { Err(FrameError::TrailingBytes) }
     }
 }
@@ -475,6 +534,6 @@ fn check_status(status: u16) -> Result<(), FrameError> {
     if (200..=599).contains(&status) { Ok(()) } else { Err(FrameError::BadStatus(status)) }
 }
 
-fn check_body(body: &[u8]) -> Result<(), FrameError> {
-    if body.len() > limits::BODY_BYTES_MAX { Err(FrameError::TooLong("body")) } else { Ok(()) }
+fn check_body(body: &[u8], body_bytes_max: usize) -> Result<(), FrameError> {
+    if body.len() > body_bytes_max { Err(FrameError::TooLong("body")) } else { Ok(()) }
 }

@@ -26,6 +26,8 @@ pub use status::Status;
 pub mod limits {
     /// Body of a request or of a response, in bytes.
     pub const BODY_BYTES_MAX: usize = 1 << 20;
+    /// Body of a request to a bulk function or of its response, in bytes.
+    pub const BULK_BODY_BYTES_MAX: usize = 64 << 20;
     /// Headers in one frame.
     pub const HEADERS_MAX: usize = 64;
     /// Name of one header, in bytes.
@@ -39,7 +41,16 @@ pub mod limits {
     /// Path with its query, in bytes.
     pub const PATH_BYTES_MAX: usize = 8 << 10;
     /// A whole frame, in bytes: the body and room for everything before it.
-    pub const FRAME_BYTES_MAX: usize = BODY_BYTES_MAX + (64 << 10);
+    pub const FRAME_BYTES_MAX: usize = frame_bytes_max(BODY_BYTES_MAX);
+    /// A whole frame of a bulk function, in bytes.
+    pub const BULK_FRAME_BYTES_MAX: usize = frame_bytes_max(BULK_BODY_BYTES_MAX);
+    /// What stands before the body of a frame, in bytes.
+    pub const FRAME_HEAD_BYTES_MAX: usize = 64 << 10;
+
+    /// A whole frame with a body of at most so many bytes, in bytes.
+    pub const fn frame_bytes_max(body_bytes_max: usize) -> usize {
+        body_bytes_max + FRAME_HEAD_BYTES_MAX
+    }
     /// Log records of one invocation with their headers, in bytes; what comes after is dropped.
     pub const LOG_BYTES_MAX: usize = 16 << 10;
     /// The text of one panic with its place, in bytes.

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use crate::frame::{
-    FrameError, Headers, RequestFrame, ResponseFrame, encode_checked_response, encode_headers,
-    encode_request, encode_response,
+    FrameError, GrowingRequest, Headers, RequestFrame, RequestParts, ResponseFrame, encode_checked_response,
+    encode_headers, encode_request, encode_response,
 };
 use crate::{ContentType, Level, LogReader, Status, limits, log_entry_header};
 
@@ -48,7 +48,8 @@ fn checked_headers_are_written_as_others_are() {
             let (mut one, mut other) = (vec![7], vec![7]);
             let all = content_type.header().into_iter().chain(others.iter().copied());
             encode_response(&mut one, 299, all, b"body").expect("a plain response");
-            encode_checked_response(&mut other, 299, content_type, checked, b"body").expect("the same");
+            encode_checked_response(&mut other, 299, content_type, checked, b"body", limits::BODY_BYTES_MAX)
+                .expect("the same");
             assert_eq!(one, other, "{content_type:?}");
         }
     }
@@ -58,7 +59,7 @@ fn checked_headers_are_written_as_others_are() {
         let checked = Headers::decode(count, &encoded).expect("our own");
         let mut frame = vec![7];
         let added = |content_type, frame: &mut Vec<u8>| {
-            encode_checked_response(frame, 200, content_type, checked, b"").err()
+            encode_checked_response(frame, 200, content_type, checked, b"", limits::BODY_BYTES_MAX).err()
         };
         let without = added(ContentType::Unsaid, &mut frame);
         assert!(without.is_none() && frame.len() > 1, "as many as may be");
@@ -72,7 +73,8 @@ fn checked_headers_are_written_as_others_are() {
     assert_eq!(full("a", &value, 4), Some(FrameError::TooLong("headers")));
     let mut frame = Vec::new();
     let none = Headers::decode(0, b"").expect("none");
-    let status = encode_checked_response(&mut frame, 600, ContentType::Unsaid, none, b"");
+    let status =
+        encode_checked_response(&mut frame, 600, ContentType::Unsaid, none, b"", limits::BODY_BYTES_MAX);
     assert_eq!((status, frame.len()), (Err(FrameError::BadStatus(600)), 0));
 }
 
@@ -182,4 +184,44 @@ proptest! {
             prop_assert!(view.headers.iter().count() == view.headers.len());
         }
     }
+}
+
+/// A body that comes in pieces makes the frame that it makes in one, and no piece more than may be.
+#[test]
+fn a_request_that_grows_is_the_request() {
+    let headers = [("accept", "a")];
+    let body = vec![7; 3 * 1_000];
+    let mut whole = Vec::new();
+    encode_request(&mut whole, "PUT", "/a", headers, &body).expect("a plain request");
+    let mut growing = GrowingRequest::new("PUT", "/a", headers, body.len()).expect("a plain head");
+    for piece in body.chunks(1_000) {
+        growing.extend(piece).expect("there is room");
+    }
+    assert_eq!(growing.extend(b"x"), Err(FrameError::TooLong("body")));
+    assert_eq!(growing.body_bytes(), body.len());
+    assert_eq!(growing.finish(), whole);
+    assert_eq!(GrowingRequest::new("put", "/", [], 1).err(), Some(FrameError::BadText("method")));
+}
+
+/// What a bulk function may take and give is larger, and nothing else of a frame is.
+#[test]
+fn the_bound_of_a_body_is_the_readers() {
+    let mut growing =
+        GrowingRequest::new("POST", "/", [], limits::BULK_BODY_BYTES_MAX).expect("a plain head");
+    growing.extend(&vec![1; limits::BODY_BYTES_MAX + 1]).expect("there is room");
+    let frame = growing.finish();
+    assert_eq!(RequestFrame::decode(&frame).err(), Some(FrameError::TooLong("body")));
+    let parts = RequestParts::decode(&frame, limits::BULK_BODY_BYTES_MAX).expect("within its bound");
+    assert_eq!(parts.body.len(), limits::BODY_BYTES_MAX + 1);
+    let none = Headers::from_checked(0, &[]);
+    let body = vec![1; limits::BODY_BYTES_MAX + 1];
+    let mut frame = Vec::new();
+    let encode = |frame: &mut Vec<u8>, most| {
+        encode_checked_response(frame, 200, ContentType::Unsaid, none, &body, most)
+    };
+    assert_eq!(encode(&mut frame, limits::BODY_BYTES_MAX), Err(FrameError::TooLong("body")));
+    encode(&mut frame, limits::BULK_BODY_BYTES_MAX).expect("within its bound");
+    assert_eq!(ResponseFrame::decode(&frame).err(), Some(FrameError::TooLong("body")));
+    let read = ResponseFrame::decode_within(&frame, limits::BULK_BODY_BYTES_MAX).expect("within its bound");
+    assert_eq!(read.body, body);
 }

@@ -86,6 +86,21 @@ impl Limits {
         parked_idle_us: 600_000_000,
     };
 
+    /// What the scheduler of bulk functions starts with: few workers, one call in each, and a long queue in front of
+    /// them. `cores` and `workers_max` are the node's to say.
+    pub const BULK: Self = Self {
+        waiting_max: 256,
+        waiting_per_tenant: 64,
+        wait_us_max: 600_000_000,
+        in_worker_max: 1,
+        workers_max: 1,
+        // What a call has to wait for is another call, which may take minutes, and not a few microseconds.
+        grow_after_us: 20_000,
+        // A worker that sleeps keeps no one else's memory, but a process of its own.
+        parked_idle_us: 60_000_000,
+        ..Self::NODE
+    };
+
     /// The longest that `budget_us` of CPU time may take by the wall.
     pub(crate) fn backstop_us(&self, budget_us: u64) -> u64 {
         budget_us.saturating_mul(self.backstop_factor).saturating_add(self.backstop_slack_us)

@@ -42,6 +42,26 @@ pub struct Snapshot {
     pub crashes: u64,
 }
 
+impl Snapshot {
+    /// The counts of two schedulers together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            waiting: self.waiting + other.waiting,
+            running: self.running + other.running,
+            workers: self.workers + other.workers,
+            processes: self.processes + other.processes,
+            pools: self.pools + other.pools,
+            pools_busy: self.pools_busy + other.pools_busy,
+            suspects: self.suspects + other.suspects,
+            resident: self.resident + other.resident,
+            resident_bytes: self.resident_bytes + other.resident_bytes,
+            kills: self.kills + other.kills,
+            crashes: self.crashes + other.crashes,
+        }
+    }
+}
+
 /// The node's scheduler.
 #[derive(Debug)]
 pub struct Scheduler {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::frame::{FrameError, RequestParts};
-use mfaas_abi::limits::FRAME_BYTES_MAX;
+use mfaas_abi::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max};
 use mfaas_abi::{ABI_VERSION, ResponseRecord, Span, Status};
 use mfaas_ident::{Budget, MemoryLimit};
 use mfaas_inspect::verify::BUNDLE_BYTES;
@@ -81,16 +81,31 @@ impl Executor {
     /// An executor over a slab, whose functions use arenas of at most `memory`. Must be made before
     /// lock-down.
     pub fn new(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, ExecutorError> {
+        Self::with_bodies(slab, memory, BODY_BYTES_MAX, clock)
+    }
+
+    /// The same for requests and responses with bodies of at most `body_bytes_max`.
+    pub fn with_bodies(
+        slab: Slab,
+        memory: MemoryLimit,
+        body_bytes_max: usize,
+        clock: Clock,
+    ) -> Result<Self, ExecutorError> {
         if state::with(|state| state.taken.swap(true, Ordering::AcqRel)) {
             return Err(ExecutorError::SecondExecutor);
         }
-        Self::build(slab, memory, clock)
+        Self::build(slab, memory, body_bytes_max, clock)
             .inspect_err(|_| state::with(|state| state.taken.store(false, Ordering::Release)))
     }
 
-    fn build(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, ExecutorError> {
+    fn build(
+        slab: Slab,
+        memory: MemoryLimit,
+        body_bytes_max: usize,
+        clock: Clock,
+    ) -> Result<Self, ExecutorError> {
         let bytes = usize::try_from(memory.as_bytes()).map_err(|_| ExecutorError::Unmappable("too large"))?;
-        let call_memory = CallMemory::new(bytes)?;
+        let call_memory = CallMemory::new(bytes, body_bytes_max)?;
         let [code, data, constants] = slab.banks();
         let gaps = memory::reserve_gaps(&[code, data, constants, call_memory.addresses()])?;
         let handler_stack = HandlerStack::install()?;
@@ -115,7 +130,7 @@ impl Executor {
             handler_stack,
             timer,
             message: Message::new(),
-            frame: Vec::with_capacity(FRAME_BYTES_MAX),
+            frame: Vec::with_capacity(frame_bytes_max(body_bytes_max)),
             last: Last::NONE,
             _thread: PhantomData,
         })
@@ -144,10 +159,11 @@ impl Executor {
             .map_err(ExecutorError::NotTheWindow)
     }
 
-    /// Where the next call's request frame goes, [`FRAME_BYTES_MAX`] bytes. Zeros between calls.
+    /// Where the next call's request frame goes. Zeros between calls.
     pub fn request(&mut self) -> &mut [u8] {
+        let (start, bytes) = self.call_memory.request();
         // SAFETY: INV-EXECUTOR-2. Mapped as long as the call memory, and no call runs.
-        unsafe { std::slice::from_raw_parts_mut(self.call_memory.request(), FRAME_BYTES_MAX) }
+        unsafe { std::slice::from_raw_parts_mut(start, bytes) }
     }
 
     /// Calls the image in `slot` with the first `request_bytes` of [`Self::request`]. What the call
@@ -165,7 +181,7 @@ impl Executor {
         limits: Limits,
         watch: &AtomicU64,
     ) -> Result<Ended<'_>, CallError> {
-        let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
+        let request_bytes = request_bytes.min(self.call_memory.request().1);
         let image = self.slab.image(slot as usize).filter(|_| self.slab.open_ready().is_ok());
         let Some(image) = image else {
             return Err(self.refused(request_bytes, CallError::NotResident));
@@ -198,7 +214,7 @@ impl Executor {
 
     /// Nothing runs, and nothing of the request stays.
     fn refused(&mut self, request_bytes: usize, error: CallError) -> CallError {
-        self.request()[..request_bytes].fill(0);
+        self.call_memory.wipe_request(request_bytes);
         error
     }
 
@@ -271,7 +287,8 @@ impl Executor {
     /// made. Straight to their place: a copy of a record that was just written waits for its parts.
     fn read_request(&mut self, bytes: usize) -> Result<(), FrameError> {
         let record = self.call_memory.call();
-        let parts = RequestParts::decode(&self.request()[..bytes])?;
+        let body_bytes_max = self.call_memory.body_bytes_max();
+        let parts = RequestParts::decode(&self.request()[..bytes], body_bytes_max)?;
         // SAFETY: INV-EXECUTOR-2. The record's place in the call memory, aligned and apart from the request, and no call
         // runs.
         let request = unsafe { &mut (*record).request };
@@ -344,7 +361,9 @@ impl Executor {
             _ => self.call_memory.wipe(ran.sizes, request_bytes),
         }
         self.message.wipe();
-        self.frame.fill(0);
+        let kept = self.frame.len().min(FRAME_BYTES_MAX);
+        self.frame[..kept].fill(0);
+        memory::clear_own(&mut self.frame[kept..]);
         self.frame.clear();
         state::with(|state| {
             // Signal frames hold the registers of the code that they interrupted.

@@ -70,7 +70,8 @@ fn answer(
     let headers = bytes(call_memory, size, response.headers).ok_or(Unfit::Record)?;
     let headers = Headers::decode(count, headers).map_err(Unfit::Response)?;
     let body = bytes(call_memory, size, response.body).ok_or(Unfit::Record)?;
-    encode_checked_response(frame, status, content_type, headers, body).map_err(Unfit::Response)
+    let most = call_memory.body_bytes_max();
+    encode_checked_response(frame, status, content_type, headers, body, most).map_err(Unfit::Response)
 }
 
 /// Bytes that lie in the arena. None lie everywhere.

@@ -15,7 +15,8 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
 use mfaas_abi::Call;
-use mfaas_abi::limits::FRAME_BYTES_MAX;
+use mfaas_abi::limits::{BULK_FRAME_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max};
+use mfaas_ident::MemoryLimit;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 pub(crate) use crate::pages::{LINE_BYTES, PAGE_BYTES};
@@ -192,7 +193,7 @@ fn hint(at: Option<usize>) -> *mut std::ffi::c_void {
     std::ptr::without_provenance_mut(at.unwrap_or(0))
 }
 
-/// Gives whole pages of private memory in the window back to the kernel.
+/// Gives whole pages of private memory back to the kernel: of the window, or of the host's own that it holds alone.
 pub(crate) fn discard_at(range: Range<usize>) {
     let start = std::ptr::with_exposed_provenance_mut(range.start);
     // SAFETY: INV-EXECUTOR-2 and 3. Private pages of our own; nobody refers to them now.
@@ -202,6 +203,19 @@ pub(crate) fn discard_at(range: Range<usize>) {
     if done.is_err() {
         std::process::abort();
     }
+}
+
+/// Leaves zeros in memory of the host's own; whole pages of it are given back to the kernel.
+pub(crate) fn clear_own(bytes: &mut [u8]) {
+    let start = bytes.as_ptr().expose_provenance();
+    let end = start + bytes.len();
+    let whole = start.next_multiple_of(PAGE_BYTES)..end / PAGE_BYTES * PAGE_BYTES;
+    if whole.is_empty() {
+        return bytes.fill(0);
+    }
+    bytes[..whole.start - start].fill(0);
+    bytes[whole.end - start..].fill(0);
+    discard_at(whole);
 }
 
 /// What one call works in, as indexes of sizes. Remembered for each image.
@@ -220,6 +234,8 @@ impl Sizes {
 #[derive(Debug)]
 pub(crate) struct CallMemory {
     region: Region,
+    /// Of the body of a request and of a response, in bytes.
+    body_bytes_max: usize,
     arenas: [Range<usize>; ARENA_BYTES.len() + 1],
     stacks: [Range<usize>; STACKS_BYTES.len()],
 }
@@ -230,15 +246,25 @@ const REQUEST: usize = TENANT_PAGE + PAGE_BYTES;
 /// Address of the function's `errno`.
 pub(crate) const ERRNO: usize = window::CALL_MEMORY + TENANT_PAGE;
 const _: () = assert!(FRAME_BYTES_MAX.is_multiple_of(PAGE_BYTES));
+const _: () = assert!(BULK_FRAME_BYTES_MAX.is_multiple_of(PAGE_BYTES));
+/// What all but the largest arena and the request take, guards included, is less than this.
+const SMALL_PARTS_BYTES: usize = 4 << 20;
+const _: () = assert!(
+    window::CALL_MEMORY + BULK_FRAME_BYTES_MAX + MemoryLimit::MAX.as_bytes() as usize + SMALL_PARTS_BYTES
+        <= window::END,
+    "the largest request and the largest arena lie in the window together"
+);
 /// Offset of the call's record in its page; `errno` comes first.
 const CALL_AT: usize = 64;
 const _: () = assert!(size_of::<Call>() + CALL_AT <= PAGE_BYTES);
 
 impl CallMemory {
-    /// Call memory whose largest arena has `arena_bytes`, a multiple of a page.
-    pub(crate) fn new(arena_bytes: usize) -> Result<Self, ExecutorError> {
+    /// Call memory whose largest arena has `arena_bytes`, a multiple of a page, for requests with bodies of at most
+    /// `body_bytes_max`, which is one too.
+    pub(crate) fn new(arena_bytes: usize, body_bytes_max: usize) -> Result<Self, ExecutorError> {
         let largest = arena_bytes.next_multiple_of(PAGE_BYTES).max(KEPT_BYTES + PAGE_BYTES);
-        let mut end = REQUEST + FRAME_BYTES_MAX;
+        let request_end = REQUEST + frame_bytes_max(body_bytes_max).next_multiple_of(PAGE_BYTES);
+        let mut end = request_end;
         let mut lay = |bytes: usize| {
             let start = end + GUARD_BYTES;
             end = start + bytes.next_multiple_of(PAGE_BYTES);
@@ -247,13 +273,16 @@ impl CallMemory {
         let [tiny, small, medium, large] = ARENA_BYTES;
         let arenas = [tiny, small, medium, large, largest].map(&mut lay);
         let stacks = STACKS_BYTES.map(lay);
+        if window::CALL_MEMORY + end + GUARD_BYTES > window::END {
+            return Err(ExecutorError::Unmappable("more memory than the window has room for"));
+        }
         let region = Region::reserve(Some(window::CALL_MEMORY), end + GUARD_BYTES)?;
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
-        region.protect(TENANT_PAGE..REQUEST + FRAME_BYTES_MAX, access)?;
+        region.protect(TENANT_PAGE..request_end, access)?;
         for range in arenas.iter().chain(&stacks) {
             region.protect(range.start..range.end.next_multiple_of(PAGE_BYTES), access)?;
         }
-        Ok(Self { region, arenas, stacks })
+        Ok(Self { region, body_bytes_max, arenas, stacks })
     }
 
     /// Where it lies.
@@ -266,9 +295,23 @@ impl CallMemory {
         self.region.at(TENANT_PAGE + CALL_AT).cast()
     }
 
-    /// Where the request stands; [`FRAME_BYTES_MAX`] bytes.
-    pub(crate) fn request(&self) -> *mut u8 {
-        self.region.at(REQUEST)
+    /// What the body of a request and of a response may have, in bytes.
+    pub(crate) fn body_bytes_max(&self) -> usize {
+        self.body_bytes_max
+    }
+
+    /// Where the request stands, and how much room it has, in bytes.
+    pub(crate) fn request(&self) -> (*mut u8, usize) {
+        (self.region.at(REQUEST), frame_bytes_max(self.body_bytes_max))
+    }
+
+    /// Leaves zeros where a request of so many bytes stood. More than a request of most functions has is given back to the
+    /// kernel.
+    pub(crate) fn wipe_request(&self, bytes: usize) {
+        self.region.zero(REQUEST..REQUEST + bytes.min(FRAME_BYTES_MAX));
+        if bytes > FRAME_BYTES_MAX {
+            self.region.discard(REQUEST + FRAME_BYTES_MAX..REQUEST + bytes);
+        }
     }
 
     /// First byte and length of an arena.
@@ -300,7 +343,7 @@ impl CallMemory {
     /// Makes everything zeros that a call with these sizes and a request of so many bytes could write.
     pub(crate) fn wipe(&self, sizes: Sizes, request_bytes: usize) {
         self.region.zero(TENANT_PAGE..TENANT_PAGE + CALL_AT + size_of::<Call>());
-        self.region.zero(REQUEST..REQUEST + request_bytes);
+        self.wipe_request(request_bytes);
         let arena = self.arenas[usize::from(sizes.arena)].clone();
         let kept = arena.end.min(arena.start + KEPT_BYTES);
         let used = kept.min(arena.start + USED_BYTES);
@@ -321,6 +364,6 @@ impl CallMemory {
         for range in self.arenas.iter().chain(&self.stacks) {
             self.region.discard(range.clone());
         }
-        self.region.discard(REQUEST..REQUEST + FRAME_BYTES_MAX);
+        self.region.discard(REQUEST..REQUEST + frame_bytes_max(self.body_bytes_max));
     }
 }

@@ -1,6 +1,8 @@
 //! The bind table against the profile, and the log buffer. What needs an image is in `tests/`.
 
-use mfaas_abi::limits::LOG_BYTES_MAX;
+use mfaas_abi::limits::{
+    BODY_BYTES_MAX, BULK_BODY_BYTES_MAX, BULK_FRAME_BYTES_MAX, FRAME_BYTES_MAX, LOG_BYTES_MAX,
+};
 use mfaas_abi::{Level, LogReader, symbols};
 use mfaas_inspect::verify::{CodeSegment, verify};
 use mfaas_rules::profiles::imports::ROWS;
@@ -239,7 +241,8 @@ fn comparisons_find_the_first_difference() {
 #[test]
 fn a_wipe_of_everything_leaves_nothing_anywhere() {
     let _alone = CALL_MEMORY.lock();
-    let call_memory = CallMemory::new(1 << 20).expect("nobody else has call_memory in this process");
+    let call_memory =
+        CallMemory::new(1 << 20, BODY_BYTES_MAX).expect("nobody else has call_memory in this process");
     let arenas = (0..=LARGEST_ARENA).map(|size| call_memory.arena(size));
     let stacks = (0..=LARGEST_STACK).map(|size| {
         let range = call_memory.stack(size);
@@ -247,7 +250,7 @@ fn a_wipe_of_everything_leaves_nothing_anywhere() {
     });
     let ranges: Vec<(*mut u8, usize)> = arenas
         .chain(stacks)
-        .chain([(call_memory.call().cast(), 100), (call_memory.request(), 70_000)])
+        .chain([(call_memory.call().cast(), 100), (call_memory.request().0, 70_000)])
         .collect();
     for (start, bytes) in &ranges {
         for at in [0, bytes / 2, bytes - 1] {
@@ -266,11 +269,62 @@ fn a_wipe_of_everything_leaves_nothing_anywhere() {
 /// Call memory has one place in a process.
 static CALL_MEMORY: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
+/// The largest arena and the largest request lie in the window side by side, and nothing of either stays: neither bytes nor
+/// the memory that held them.
+#[test]
+fn what_a_bulk_call_used_is_wiped_and_given_back() {
+    let _alone = CALL_MEMORY.lock();
+    let largest = usize::try_from(mfaas_ident::MemoryLimit::MAX.as_bytes()).expect("64 bits");
+    assert!(CallMemory::new(largest + (256 << 20), BULK_BODY_BYTES_MAX).is_err(), "more than there is");
+    let call_memory = CallMemory::new(largest, BULK_BODY_BYTES_MAX).expect("room in the window");
+    let lies = call_memory.addresses();
+    assert!(window::holds(lies.start, lies.len()), "{lies:x?}");
+    let sizes = Sizes { arena: LARGEST_ARENA, stack: LARGEST_STACK };
+    let used = [call_memory.request(), call_memory.arena(LARGEST_ARENA)];
+    assert_eq!(used.map(|(_, bytes)| bytes), [BULK_FRAME_BYTES_MAX, largest]);
+    // Each megabyte, so that the test is quick, and the edges.
+    let places =
+        |bytes: usize| (0..bytes).step_by(1 << 20).chain([FRAME_BYTES_MAX - 1, FRAME_BYTES_MAX, bytes - 1]);
+    let before = own_pages();
+    for (start, bytes) in used {
+        // SAFETY: INV-EXECUTOR-2. Inside of the request's room or the arena, and no call runs.
+        places(bytes).for_each(|at| unsafe { start.wrapping_add(at).write(0x80) });
+    }
+    assert!(own_pages() > before + 1_000, "the pages were there");
+    call_memory.wipe(sizes, BULK_FRAME_BYTES_MAX);
+    assert!(own_pages() < before + 600, "{} pages before, {} after", before, own_pages());
+    for (start, bytes) in used {
+        // SAFETY: INV-EXECUTOR-2. As above.
+        let held = places(bytes).map(|at| unsafe { start.wrapping_add(at).read() });
+        assert!(held.into_iter().all(|byte| byte == 0));
+    }
+}
+
+/// Pages of this process that are resident and no file's.
+fn own_pages() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("this process");
+    let numbers: Vec<usize> = statm.split(' ').take(3).map(|text| text.parse().expect("a number")).collect();
+    numbers[1] - numbers[2]
+}
+
+/// Memory of the host's own that held a large answer.
+#[test]
+fn own_memory_is_cleared_whatever_its_edges() {
+    let mut held = vec![7_u8; 64 << 10];
+    for (start, end) in [(0, 64 << 10), (1, 5_000), (4_096, 4_097), (100, 100), (4_000, 50_000)] {
+        held.fill(7);
+        crate::memory::clear_own(&mut held[start..end]);
+        let cleared = held.iter().enumerate().all(|(at, byte)| (*byte == 0) == (start..end).contains(&at));
+        assert!(cleared, "{start}..{end}");
+    }
+}
+
 /// One byte at a time: a block that is only looked at must be found by any of its bytes.
 #[test]
 fn a_wipe_leaves_zeros_wherever_a_byte_was() {
     let _alone = CALL_MEMORY.lock();
-    let call_memory = CallMemory::new(1 << 20).expect("nobody else has call_memory in this process");
+    let call_memory =
+        CallMemory::new(1 << 20, BODY_BYTES_MAX).expect("nobody else has call_memory in this process");
     for arena in 0..=LARGEST_ARENA {
         for stack in 0..=LARGEST_STACK {
             let sizes = Sizes { arena, stack };

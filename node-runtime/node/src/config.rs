@@ -13,7 +13,7 @@ use mfaas_startup::{VariableError, Variables};
 
 use crate::grant::LocalGrants;
 use crate::ingress::{Bounds, Share};
-use crate::serving::{IsolationMinimum, Sharing, parse_controls};
+use crate::serving::{BulkWorkers, IsolationMinimum, Sharing, parse_controls};
 
 /// Calls that run at a time, at most.
 const WORKERS_MAX: usize = 128;
@@ -30,6 +30,12 @@ const ISOLATED_MAX: usize = 1_024;
 const PROCESSES_PER_GIB: usize = 128;
 /// As few as this where that is less.
 const PROCESSES_MIN: usize = 64;
+
+/// Where a container sees its own limit, with control groups of version 2 and 1.
+const CONTAINER_LIMITS: [&str; 2] =
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+/// Bulk workers together have one part in so many of the machine's memory, unless the operator says how much.
+const BULK_MEMORY_PART: usize = 2;
 
 /// Calls a second of one function that one caller gets, unless the operator says another number: more than a node of many cores
 /// answers, so that it meets only who floods.
@@ -106,6 +112,9 @@ pub(crate) struct WorkerConfig {
     /// `MFAAS_WORKER_PROCESSES`: worker processes at a time, sleeping ones too. Beyond it the one that was
     /// idle longest leaves, and calls wait if none is.
     pub(crate) processes_max: usize,
+    /// `MFAAS_BULK_WORKERS` and `MFAAS_BULK_MEMORY_MIB`: worker processes of bulk functions at a time, and the memory that all
+    /// of them may have together. Nothing where there is too little of it, or the operator wants none.
+    pub(crate) bulk: Option<BulkWorkers>,
     /// `MFAAS_SPECULATION_CONTROLS`: what workers ask of the kernel against speculation, names with commas
     /// between them or `none`; all of it if absent.
     pub(crate) speculation: SpeculationControls,
@@ -185,6 +194,7 @@ impl WorkerConfig {
             minimum: variables.parsed("MFAAS_ISOLATION_MINIMUM")?.unwrap_or_default(),
             isolated: variables.list("MFAAS_ISOLATED_TENANTS", ISOLATED_MAX)?,
             processes_max: variables.number("MFAAS_WORKER_PROCESSES", processes, many)?,
+            bulk: bulk(variables, cores)?,
             speculation: speculation(variables)?,
         })
     }
@@ -199,16 +209,43 @@ impl LocalApiConfig {
     }
 }
 
+fn bulk(variables: &Variables, cores: usize) -> Result<Option<BulkWorkers>, VariableError> {
+    let memory_mib = usize::try_from(memory_bytes() >> 20).unwrap_or(usize::MAX);
+    let given_mib =
+        variables.number("MFAAS_BULK_MEMORY_MIB", 0..=memory_mib, memory_mib / BULK_MEMORY_PART)?;
+    let bytes = (given_mib as u64) << 20;
+    if variables.optional("MFAAS_BULK_WORKERS")?.is_none() {
+        return Ok(BulkWorkers::as_many_as_fit(bytes, cores));
+    }
+    let count = variables.number("MFAAS_BULK_WORKERS", 0..=WORKERS_MAX, cores)?;
+    match BulkWorkers::within(bytes, count) {
+        None if count > 0 => {
+            let expected = format!(
+                "{count} bulk workers do not fit into the {given_mib} MiB of MFAAS_BULK_MEMORY_MIB: give them more, or set fewer"
+            );
+            Err(VariableError::invalid("MFAAS_BULK_WORKERS", expected))
+        }
+        workers => Ok(workers),
+    }
+}
+
 fn speculation(variables: &Variables) -> Result<SpeculationControls, VariableError> {
     let controls = variables.parsed_by("MFAAS_SPECULATION_CONTROLS", parse_controls)?;
     Ok(controls.unwrap_or(SpeculationControls::ALL))
 }
 
+/// Of the machine, or of the container that this runs in.
+fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    let machine = info.totalram.saturating_mul(u64::from(info.mem_unit));
+    // Where there is no limit the file is not there, or holds a word or a number beyond any machine.
+    let limit = |file: &&str| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
+    CONTAINER_LIMITS.iter().filter_map(limit).fold(machine, u64::min)
+}
+
 /// What the machine's memory has room for.
 fn processes_by_memory() -> usize {
-    let info = rustix::system::sysinfo();
-    let bytes = info.totalram.saturating_mul(u64::from(info.mem_unit));
-    let gib = usize::try_from(bytes >> 30).unwrap_or(usize::MAX);
+    let gib = usize::try_from(memory_bytes() >> 30).unwrap_or(usize::MAX);
     gib.saturating_mul(PROCESSES_PER_GIB).max(PROCESSES_MIN)
 }
 

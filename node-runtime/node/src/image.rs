@@ -11,7 +11,7 @@ use mfaas_attest::{
     Admission, AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
 };
 use mfaas_ident::{
-    Budget, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, TraceParent, VersionNumber,
+    Budget, Class, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, TraceParent, VersionNumber,
 };
 use mfaas_inspect::verify::verify_image;
 use mfaas_rules::{codes, limits};
@@ -32,6 +32,15 @@ pub(crate) struct ImageKey {
     pub(crate) version: VersionNumber,
     pub(crate) digest: Digest,
     pub(crate) statement: Digest,
+    /// As the set tells it: [`Terms`] has what a call gets.
+    pub(crate) budget: Budget,
+    pub(crate) memory: MemoryLimit,
+}
+
+/// What calls of an image get, by its signed statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) class: Class,
     pub(crate) budget: Budget,
     pub(crate) memory: MemoryLimit,
 }
@@ -73,6 +82,7 @@ pub(crate) struct VerifiedImage {
     memory: OwnedFd,
     /// As the statement says. The serving set does not repeat it: there is one place to believe.
     declared: Declared,
+    terms: Terms,
     deployment: DeploymentId,
     /// Where the deployment stands in a trace, as the server says; nothing hangs on it.
     trace_parent: Option<TraceParent>,
@@ -95,6 +105,11 @@ impl VerifiedImage {
     /// What the function declares, by its signed statement.
     pub(crate) fn declared(&self) -> Declared {
         self.declared
+    }
+
+    /// What its calls get, by its signed statement.
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms
     }
 
     /// The deployment that it comes from, by its signed statement.
@@ -134,7 +149,18 @@ impl VerifiedImage {
         let memory = sealed_memory(&[]).expect("a memfd can be made");
         let deployment = DeploymentId(uuid::Uuid::nil());
         let (code, trace_parent) = (MachineCode::Verified, None);
-        Self { key, memory, declared, deployment, trace_parent, code, bank_bytes: 0, statement: Vec::new() }
+        let terms = Terms { class: declared.class, budget: key.budget, memory: key.memory };
+        Self {
+            key,
+            memory,
+            declared,
+            terms,
+            deployment,
+            trace_parent,
+            code,
+            bank_bytes: 0,
+            statement: Vec::new(),
+        }
     }
 
     /// The same with machine code of this kind.
@@ -191,6 +217,11 @@ pub(crate) fn verify(
         key: key.clone(),
         memory,
         declared: admission.declares(),
+        terms: Terms {
+            class: admission.declares().class,
+            budget: admission.budget_us,
+            memory: admission.memory_bytes,
+        },
         deployment: admission.deployment,
         trace_parent: None,
         code,
@@ -245,13 +276,14 @@ fn verified_statement(key: &ImageKey, envelope: &[u8], trust: &Trust) -> Result<
 /// statement about another one proves nothing here.
 fn check_identity(key: &ImageKey, statement: &Statement) -> Result<(), Refused> {
     let admission = &statement.predicate;
+    let (budget, memory) = ServedVersion::told(admission.budget_us, admission.memory_bytes);
     let rows = [
         ("tenant", admission.tenant == key.tenant),
         ("function", admission.function == key.function),
         ("version", admission.version == key.version),
         ("artifact", admission.artifact == key.digest),
-        ("budget", admission.budget_us == key.budget),
-        ("memory", admission.memory_bytes == key.memory),
+        ("budget", budget == key.budget),
+        ("memory", memory == key.memory),
     ];
     match rows.iter().find(|(_, fits)| !fits) {
         Some((what, _)) => {

@@ -30,10 +30,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
-use mfaas_abi::{Status, frame};
+use mfaas_abi::frame::{FrameError, GrowingRequest};
+use mfaas_abi::{Status, frame, limits};
 use mfaas_delivery::Availability;
 use mfaas_dispatch::Outcome;
-use mfaas_ident::{FunctionRef, PeerKey, TenantName, TraceParent};
+use mfaas_ident::{Class, FunctionRef, PeerKey, TenantName, TraceParent};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
 use mfaas_trace::Work;
@@ -46,7 +47,7 @@ pub(crate) use listener::serve;
 pub(crate) use meters::REQUEST_SECONDS;
 pub(crate) use peers::Peers;
 
-use body::Received;
+use body::{Received, ReceivedFrame};
 use meters::Meters;
 use peers::{Connection, Pass};
 use problem::Problem;
@@ -198,19 +199,30 @@ impl Face {
         let admitted = self.callers.admit(&self.dispatcher, *peer, &parts.headers, (&tenant, &function))?;
         let wait_max = headers::wait_max(&parts.headers)
             .map_err(|detail| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(detail))?;
-        let Received { bytes, share } = body::read(body, pass).await?;
-        // A sender may take long. What was given to the dispatcher is no longer asked about.
-        self.callers.check(&admitted)?;
-
-        let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
-        let mut encoded = Vec::with_capacity(bytes.len() + FRAME_HEAD_BYTES);
+        let (method, path) = (parts.method.as_str(), parts.uri.path_and_query());
+        let path = path.map_or(parts.uri.path(), |whole| whole.as_str());
         let passed = headers::for_function(&parts.headers)
             .chain(headers::host(&parts.headers, *host))
             .chain(admitted.header());
-        frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &bytes)
-            .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
-        // The frame holds as much: the body's share of the budget is its share now.
-        drop(bytes);
+        let malformed =
+            |e: FrameError| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string());
+        let (encoded, share, long_call) = match admitted.class {
+            Class::Micro => {
+                let Received { bytes, share } = body::read(body, pass).await?;
+                let mut encoded = Vec::with_capacity(bytes.len() + FRAME_HEAD_BYTES);
+                frame::encode_request(&mut encoded, method, path, passed, &bytes).map_err(malformed)?;
+                // The frame holds as much: the body's share of the budget is its share now.
+                (encoded, share, None)
+            }
+            Class::Bulk => {
+                let request = GrowingRequest::new(method, path, passed, limits::BULK_BODY_BYTES_MAX);
+                let request = request.map_err(malformed)?;
+                let ReceivedFrame { frame, share } = body::read_into(request, body, pass).await?;
+                (frame, share, pass.map(Pass::long_call))
+            }
+        };
+        // A sender may take long. What was given to the dispatcher is no longer asked about.
+        self.callers.check(&admitted)?;
 
         let asked = Asked {
             tenant: &tenant,
@@ -221,7 +233,7 @@ impl Face {
             way: Way::Direct,
         };
         let answered = self.dispatcher.call(asked, encoded).await;
-        drop(share);
+        drop((share, long_call));
         answered.map_err(refused)
     }
 
@@ -236,7 +248,7 @@ impl Face {
                 // The worker's clock is finer but hostile: never more than what we saw ourselves.
                 run = Duration::from_nanos(completion.wall_ns).min(ran);
                 self.meters.ran(run.as_secs_f64());
-                finished(completion, (&served.key.tenant, host), pass)
+                finished(completion, (&served, host), pass)
             }
             (Outcome::Overdue, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
             (Outcome::WaitedTooLong, _) => {
@@ -286,7 +298,7 @@ impl Traced {
 }
 
 /// The answer of a call that ended, however it did.
-fn finished(completion: Completion, whom: (&TenantName, Option<&str>), pass: &mut Option<Pass>) -> Response {
+fn finished(completion: Completion, whom: (&Served, Option<&str>), pass: &mut Option<Pass>) -> Response {
     let bad_gateway = |code| Problem::of(StatusCode::BAD_GATEWAY, code).into_response();
     match completion.status {
         Status::Ok => respond(completion.response, whom, pass),
@@ -309,19 +321,21 @@ fn finished(completion: Completion, whom: (&TenantName, Option<&str>), pass: &mu
 }
 
 /// The function's own response, if its bytes are one.
-fn respond(encoded: Vec<u8>, whom: (&TenantName, Option<&str>), pass: &mut Option<Pass>) -> Response {
+fn respond(encoded: Vec<u8>, (served, host): (&Served, Option<&str>), pass: &mut Option<Pass>) -> Response {
     let malformed = || Problem::of(StatusCode::BAD_GATEWAY, codes::MF0810).into_response();
-    let Ok(decoded) = frame::ResponseFrame::decode(&encoded) else { return malformed() };
+    let Ok(decoded) = frame::ResponseFrame::decode_within(&encoded, served.body_bytes_max()) else {
+        return malformed();
+    };
     let Ok(status) = StatusCode::from_u16(decoded.status) else { return malformed() };
     let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
-    answers::take_over(&mut headers, decoded.headers.iter(), whom);
+    answers::take_over(&mut headers, decoded.headers.iter(), (&served.key.tenant, host));
     // A body where there may be none (RFC 9110 15.3.5, 15.3.6, 15.4.5) is the next answer for who reads it differently.
     let has_no_body =
         matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED);
     let body_bytes = if has_no_body { 0 } else { decoded.body.len() };
     // A frame ends with its body.
     let from = encoded.len() - body_bytes;
-    match Answer::of_function(encoded, from, pass) {
+    match Answer::of_function(encoded, from, served.terms.class, pass) {
         Ok(body) => {
             let mut response = Response::new(body);
             *response.status_mut() = status;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use mfaas_ident::Class;
 use mfaas_rules::profiles::image_layout::BANK_BYTES;
 use tokio::sync::watch;
 
@@ -58,6 +59,9 @@ fn describe_workers() {
     describe_gauge!("mfaas_running_calls", "Calls that run.");
     describe_gauge!("mfaas_workers", "Workers that take calls.");
     describe_gauge!("mfaas_worker_processes", "Worker processes, sleeping ones too.");
+    describe_gauge!("mfaas_bulk_queue_calls", "Bulk calls that wait for a worker.");
+    describe_gauge!("mfaas_bulk_running_calls", "Bulk calls that run.");
+    describe_gauge!("mfaas_bulk_worker_processes", "Worker processes of bulk functions, sleeping ones too.");
     describe_gauge!("mfaas_worker_pools", "Pools that have workers.");
     describe_gauge!("mfaas_worker_pools_busy", "Pools of one tenant that have calls.");
     describe_counter!("mfaas_worker_restarts_total", "Workers that were started again after their end.");
@@ -116,10 +120,14 @@ pub(crate) async fn watch(
         gauge!("mfaas_protection_keys").set(f64::from(u8::from(protection.keys_are_on())));
         gauge!("mfaas_tenants_share_workers").set(f64::from(u8::from(protection.tenants_share())));
         let snapshot = dispatcher.snapshot();
-        gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
-        gauge!("mfaas_running_calls").set(snapshot.running as f64);
-        gauge!("mfaas_workers").set(snapshot.workers as f64);
-        gauge!("mfaas_worker_processes").set(snapshot.processes as f64);
+        let (micro, bulk) = (dispatcher.snapshot_of(Class::Micro), dispatcher.snapshot_of(Class::Bulk));
+        gauge!("mfaas_queue_calls").set(micro.waiting as f64);
+        gauge!("mfaas_running_calls").set(micro.running as f64);
+        gauge!("mfaas_workers").set(micro.workers as f64);
+        gauge!("mfaas_worker_processes").set(micro.processes as f64);
+        gauge!("mfaas_bulk_queue_calls").set(bulk.waiting as f64);
+        gauge!("mfaas_bulk_running_calls").set(bulk.running as f64);
+        gauge!("mfaas_bulk_worker_processes").set(bulk.processes as f64);
         gauge!("mfaas_worker_pools").set(snapshot.pools as f64);
         gauge!("mfaas_worker_pools_busy").set(snapshot.pools_busy as f64);
         gauge!("mfaas_functions_suspected").set(snapshot.suspects as f64);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use anyhow::Context as _;
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_attest::TrustedRoot;
 use mfaas_dispatch::Limits;
+use mfaas_ident::Class;
 use mfaas_process_metrics::MetricsListener;
 use mfaas_startup::{Shutdown, write_ready_file};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -168,7 +170,7 @@ impl Node {
         let follower =
             Follower { standing, dispatcher: Arc::clone(dispatcher), state, upstream: upstream.clone() };
         let counted = Arc::clone(dispatcher);
-        let load = Load::of(move || counted.snapshot(), self.cores);
+        let load = Load::of(move || counted.snapshot_of(Class::Micro), self.cores);
         let (name, build) = (env!("CARGO_PKG_NAME"), mfaas_ident::BuildVersion::this().as_str());
         let watchers = [
             tokio::spawn(reporter.run()),
@@ -293,6 +295,7 @@ fn worker_setup(config: &WorkerConfig, cores: Cores) -> anyhow::Result<WorkerSet
         sharing: config.sharing,
         minimum: config.minimum,
         isolated: config.isolated.clone(),
+        bulk: config.bulk,
     })
 }
 
@@ -341,7 +344,7 @@ fn announce(
 /// Refuses new calls and waits until the accepted ones are answered; those that take too long lose
 /// their worker and are answered as lost.
 async fn drain(dispatcher: &Dispatcher) {
-    let mut idle = dispatcher.stop();
+    let mut idle = pin!(dispatcher.stop());
     if tokio::time::timeout(DRAIN_WAIT_MAX, &mut idle).await.is_err() {
         tracing::warn!("calls that did not end are given up");
         dispatcher.kill_workers();

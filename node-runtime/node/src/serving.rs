@@ -9,9 +9,14 @@
 //! `log-forwarder` writes log lines. Which pool of workers runs a function is found
 //! when it is defined ([`pools`]), and which window of theirs holds it ([`windows`]); whether tenants share one is the site's choice ([`sharing`]).
 //!
+//! All of this is there twice: once for functions of class `micro`, and once for bulk functions, where a node runs any
+//! ([`bulk`]). The two share the table of names, usage, logs and bans, and nothing that a call waits for: no queue,
+//! no thread, no worker, no loader.
+//!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
 mod awaited;
+mod bulk;
 mod call;
 mod dispatcher;
 mod engine;
@@ -37,9 +42,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use mfaas_dispatch::Limits;
-use mfaas_ident::TenantName;
+use mfaas_ident::{Class, TenantName};
 
 pub(crate) use awaited::Awaited;
+pub(crate) use bulk::BulkWorkers;
 pub(crate) use call::{Answered, Asked, CallError, Way};
 pub(crate) use dispatcher::{Dispatcher, RouteChange, Stalled};
 pub(crate) use process::ask_protection;
@@ -51,11 +57,13 @@ pub(crate) use table::{Route, Served};
 use crate::cores::Cores;
 #[cfg(test)]
 use crate::logs::LogSink;
+use dispatcher::Lane;
 use engine::Engine;
 use intake::{Event, Intake};
 use loading::{Loading, Task};
 use log_forwarder::LogForwarder;
-use pools::Pools;
+use pools::{ClassPools, Pools};
+use process::WorkerKind;
 use shared::SharedEngine;
 use supervisor::WorkerSupervisor;
 
@@ -74,37 +82,55 @@ pub(crate) struct WorkerSetup {
     pub(crate) minimum: IsolationMinimum,
     /// Tenants that have workers of their own where others share.
     pub(crate) isolated: BTreeSet<TenantName>,
+    /// What bulk functions get; without it none runs here.
+    pub(crate) bulk: Option<BulkWorkers>,
 }
 
 /// The processes behind the dispatcher.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    supervisor: Arc<WorkerSupervisor>,
-    intake: Intake,
+    /// Of each class that runs here.
+    processes: Vec<Processes>,
     over: Arc<AtomicBool>,
 }
 
-/// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
+/// Those of one class.
+#[derive(Debug)]
+struct Processes {
+    supervisor: Arc<WorkerSupervisor>,
+    intake: Intake,
+}
+
+/// Starts dispatcher, loader and workers. The dispatcher's threads end with its last handle.
 pub(crate) fn start(
     limits: Limits,
     services: NodeServices,
     setup: WorkerSetup,
 ) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
-    let (dispatcher, intake, supervisor, tasks) = connect(limits, services, &setup)?;
     let over = Arc::new(AtomicBool::new(false));
-    let loading = Loading {
-        program: setup.loader,
-        tasks,
-        supervisor: Arc::clone(&supervisor),
-        intake: intake.clone(),
-        over: Arc::clone(&over),
-        ends: HashMap::new(),
-        slabs: HashMap::new(),
-    };
-    std::thread::Builder::new().name("loader".to_owned()).spawn(move || loading.run())?;
-    let dispatcher = Arc::new(dispatcher);
-    memory_monitor::start(Arc::downgrade(&dispatcher), Arc::clone(&supervisor), Arc::clone(&over))?;
-    Ok((dispatcher, Fleet { supervisor, intake, over }))
+    let micro = Connection::new(WorkerKind::MICRO, limits, &services, &setup)?;
+    let bulk = setup.bulk.map(|bulk| Connection::new(bulk.kind(), bulk.limits(), &services, &setup));
+    let bulk = bulk.transpose()?;
+    let lanes = (micro.lane.clone(), bulk.as_ref().map(|bulk| bulk.lane.clone()));
+    let dispatcher = Arc::new(Dispatcher::new(lanes.0, lanes.1, pools(limits, &services, &setup), &services));
+    let mut processes = Vec::new();
+    for Connection { kind, lane, supervisor, tasks } in std::iter::once(micro).chain(bulk) {
+        let loading = Loading {
+            program: setup.loader.clone(),
+            tasks,
+            supervisor: Arc::clone(&supervisor),
+            intake: lane.intake.clone(),
+            over: Arc::clone(&over),
+            ends: HashMap::new(),
+            slabs: HashMap::new(),
+            on_demand: kind.class == Class::Bulk,
+        };
+        std::thread::Builder::new().name("loader".to_owned()).spawn(move || loading.run())?;
+        let (dispatcher, monitored) = (Arc::downgrade(&dispatcher), Arc::clone(&supervisor));
+        memory_monitor::start(dispatcher, monitored, kind, Arc::clone(&over))?;
+        processes.push(Processes { supervisor, intake: lane.intake });
+    }
+    Ok((dispatcher, Fleet { processes, over }))
 }
 
 /// A dispatcher without workers and loader, for tests of what stands before it.
@@ -114,50 +140,95 @@ pub(crate) fn alone(limits: Limits, logs: Arc<LogSink>) -> std::io::Result<Dispa
     connect(limits, services, &WorkerSetup::default()).map(|(dispatcher, ..)| dispatcher)
 }
 
+#[cfg(test)]
 type Connected = (Dispatcher, Intake, Arc<WorkerSupervisor>, mpsc::Receiver<Task>);
 
-/// Starts the dispatcher's thread.
+/// A dispatcher of functions of class `micro` alone, with what leads to it and what it asks for.
+#[cfg(test)]
 fn connect(limits: Limits, services: NodeServices, setup: &WorkerSetup) -> std::io::Result<Connected> {
-    let (intake, outlet, lives) = intake::intake();
-    let (loader, tasks) = mpsc::channel();
-    let supervisor = Arc::new(WorkerSupervisor::new(
-        setup.worker.clone(),
-        setup.cores.clone(),
-        intake.clone(),
-        Arc::clone(&services.protection),
-        setup.sharing,
-    ));
-    let published = Arc::new(Mutex::default());
-    let log_forwarder = LogForwarder::start(Arc::clone(&services.logs))?;
-    let shown = Arc::clone(&published);
-    let mut engine = Engine::new(
-        limits,
-        outlet,
-        loader,
-        Arc::clone(&supervisor),
-        log_forwarder,
-        services.clone(),
-        published,
-    );
-    engine.hold_bans();
-    let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
+    let Connection { lane, supervisor, tasks, .. } =
+        Connection::new(WorkerKind::MICRO, limits, &services, setup)?;
+    let intake = lane.intake.clone();
+    let dispatcher = Dispatcher::new(lane, None, pools(limits, &services, setup), &services);
+    Ok((dispatcher, intake, supervisor, tasks))
+}
+
+/// Which workers run what: those of bulk functions are never shared.
+fn pools(limits: Limits, services: &NodeServices, setup: &WorkerSetup) -> ClassPools {
     let minimum = setup.minimum.code(services.protection.keys_are_on());
     let shared = limits.shared_workers > 0;
-    let pools = Pools::new(shared, setup.isolated.clone(), minimum, limits.resident_bytes_max);
-    let workers = limits.shared_workers;
-    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, pools, &services);
-    std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;
-    Ok((dispatcher, intake, supervisor, tasks))
+    ClassPools {
+        micro: Pools::new(shared, setup.isolated.clone(), minimum, limits.resident_bytes_max),
+        bulk: Pools::new(false, BTreeSet::new(), minimum, Limits::BULK.resident_bytes_max),
+    }
+}
+
+/// The engine of one class, whose thread turns, and what it asks of workers and loader.
+struct Connection {
+    kind: WorkerKind,
+    lane: Lane,
+    supervisor: Arc<WorkerSupervisor>,
+    tasks: mpsc::Receiver<Task>,
+}
+
+impl Connection {
+    /// Starts the engine's thread.
+    fn new(
+        kind: WorkerKind,
+        limits: Limits,
+        services: &NodeServices,
+        setup: &WorkerSetup,
+    ) -> std::io::Result<Self> {
+        let (intake, outlet, lives) = intake::intake();
+        let (loader, tasks) = mpsc::channel();
+        let supervisor = Arc::new(WorkerSupervisor::new(
+            setup.worker.clone(),
+            setup.cores.clone(),
+            intake.clone(),
+            Arc::clone(&services.protection),
+            setup.sharing,
+            kind,
+        ));
+        let published = Arc::new(Mutex::default());
+        let log_forwarder = LogForwarder::start(Arc::clone(&services.logs))?;
+        let shown = Arc::clone(&published);
+        let mut engine = Engine::new(
+            limits,
+            outlet,
+            loader,
+            Arc::clone(&supervisor),
+            log_forwarder,
+            services.clone(),
+            published,
+        );
+        engine.hold_bans();
+        let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
+        let lane = Lane {
+            kind,
+            intake,
+            engine: Arc::clone(&engine),
+            published: shown,
+            workers: limits.shared_workers,
+        };
+        let name = match kind.class {
+            Class::Micro => "dispatcher",
+            Class::Bulk => "bulk-dispatcher",
+        };
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || engine.run(lives))?;
+        Ok(Self { kind, lane, supervisor, tasks })
+    }
 }
 
 impl Fleet {
     /// Lets every worker leave and waits until they are gone. `false` when some are left.
     pub(crate) async fn ended(&self, wait_max: Duration) -> bool {
         self.over.store(true, Ordering::Release);
-        self.supervisor.close();
-        self.intake.send(Event::Dismiss);
+        for Processes { supervisor, intake } in &self.processes {
+            supervisor.close();
+            intake.send(Event::Dismiss);
+        }
         let deadline = Instant::now() + wait_max;
-        while !self.supervisor.is_gone() {
+        while !self.processes.iter().all(|processes| processes.supervisor.is_gone()) {
             if Instant::now() >= deadline {
                 return false;
             }

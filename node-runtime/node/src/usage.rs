@@ -325,9 +325,9 @@ impl Shown {
 /// The CPU time of a call that went down with its worker is not known: it is taken for what its budget allowed, as
 /// far as it ran at all.
 fn cost(answered: &Answered) -> Option<Cost> {
-    let key = &answered.served.key;
+    let terms = &answered.served.terms;
     let (queue_ns, ran_ns) = (ns(answered.queued), ns(answered.ran));
-    let budget_ns = key.budget.as_micros().saturating_mul(1_000);
+    let budget_ns = terms.budget.as_micros().saturating_mul(1_000);
     let gone = |kill| Cost {
         cpu_ns: ran_ns.min(budget_ns),
         run_ns: ran_ns,
@@ -342,7 +342,7 @@ fn cost(answered: &Answered) -> Option<Cost> {
                 cpu_ns: completion.cpu_ns.min(run_ns),
                 run_ns,
                 queue_ns,
-                memory_bytes: completion.memory_bytes.min(key.memory.as_bytes()),
+                memory_bytes: completion.memory_bytes.min(terms.memory.as_bytes()),
                 kill: kill(completion),
             })
         }

@@ -272,7 +272,7 @@ impl Submitter {
 
     fn put(&self, submission: Submission<'_>) -> Result<(), RingError> {
         let Submission { call_id, function, budget_us, memory_bytes, frame } = submission;
-        let limit = Part::Request.bytes_max();
+        let limit = self.ledger.mapping.geometry().part_bytes_max(Part::Request);
         if frame.len() > limit {
             return Err(RingError::TooLarge { bytes: frame.len(), limit });
         }
@@ -336,6 +336,9 @@ impl Collector {
             Turn::Published => {}
         }
         self.read(position, into)?;
+        if geometry == Geometry::BULK {
+            self.ledger.mapping.discard_large(position);
+        }
         self.ledger.collected.store(position + 1, Ordering::Release);
         Ok(true)
     }
@@ -406,7 +409,7 @@ impl Collector {
 
     fn part(&self, position: u64, part: Part, bytes: u32, into: &mut Vec<u8>) -> Result<(), RingError> {
         let bytes = bytes as usize;
-        if bytes > part.bytes_max() {
+        if bytes > self.ledger.mapping.geometry().part_bytes_max(part) {
             return Err(RingError::Violation("a length beyond its area"));
         }
         into.clear();

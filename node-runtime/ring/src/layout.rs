@@ -8,6 +8,8 @@
 //! ```
 //! A slot takes 9 cache lines on each side, and a large area an odd number of them: strides that
 //! are a multiple of a page would let all slots fight for the same few places of a cache.
+//!
+//! A ring for bulk functions has one slot, whose large areas hold their larger frames. Nothing else of it differs.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -22,7 +24,7 @@ pub(crate) const VERSION: u32 = 2;
 /// Slots in one ring, at most: 64 slots are 137 MiB of address space, touched only where used.
 const SLOTS_MAX: u32 = 64;
 
-const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const LINE_BYTES: usize = 64;
 const HEADER_BYTES: usize = PAGE_BYTES;
 
@@ -34,32 +36,49 @@ const SLOT_BYTES: usize = LINE_BYTES + SMALL_BYTES_MAX;
 const LOG_OFFSET: usize = 0;
 const MESSAGE_OFFSET: usize = LOG_OFFSET + limits::LOG_BYTES_MAX;
 const REQUEST_OFFSET: usize = MESSAGE_OFFSET + limits::PANIC_BYTES_MAX;
-const RESPONSE_OFFSET: usize = REQUEST_OFFSET + limits::FRAME_BYTES_MAX;
-const LARGE_USED_BYTES: usize = RESPONSE_OFFSET + limits::FRAME_BYTES_MAX;
-/// An odd number of lines, so that the areas of all slots begin in different sets of a cache.
-const LARGE_BYTES: usize = (LARGE_USED_BYTES.div_ceil(LINE_BYTES) | 1) * LINE_BYTES;
 
 const _: () = assert!(
     MESSAGE_OFFSET.is_multiple_of(LINE_BYTES)
         && REQUEST_OFFSET.is_multiple_of(LINE_BYTES)
-        && RESPONSE_OFFSET.is_multiple_of(LINE_BYTES),
+        && limits::FRAME_BYTES_MAX.is_multiple_of(LINE_BYTES)
+        && limits::BULK_FRAME_BYTES_MAX.is_multiple_of(LINE_BYTES),
     "every area begins on a line of its own"
 );
 
-/// How many calls a ring holds at once.
+/// How many calls a ring holds at once, and how large their frames may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     slots: u32,
+    body_bytes_max: usize,
 }
 
 impl Geometry {
     /// `slots` calls in flight: a power of two from 1 to 64.
     pub fn new(slots: u32) -> Result<Self, RingError> {
         if slots.is_power_of_two() && slots <= SLOTS_MAX {
-            Ok(Self { slots })
+            Ok(Self { slots, body_bytes_max: limits::BODY_BYTES_MAX })
         } else {
             Err(RingError::Geometry(slots))
         }
+    }
+
+    /// Of a worker of bulk functions: one call, with large bodies.
+    pub const BULK: Self = Self { slots: 1, body_bytes_max: limits::BULK_BODY_BYTES_MAX };
+
+    /// What fits into a frame's body, in bytes.
+    pub fn body_bytes_max(self) -> usize {
+        self.body_bytes_max
+    }
+
+    /// What fits into a frame, in bytes.
+    pub(crate) fn frame_bytes_max(self) -> usize {
+        limits::frame_bytes_max(self.body_bytes_max)
+    }
+
+    /// Bytes of the large areas of one slot: an odd number of lines, so that those of all slots begin in different sets of a
+    /// cache.
+    fn large_bytes(self) -> usize {
+        ((REQUEST_OFFSET + 2 * self.frame_bytes_max()).div_ceil(LINE_BYTES) | 1) * LINE_BYTES
     }
 
     /// How many calls a ring holds at once.
@@ -69,13 +88,14 @@ impl Geometry {
 
     /// The whole memory, in bytes.
     pub(crate) fn memory_bytes(self) -> usize {
-        (self.large_offset() + self.slots as usize * LARGE_BYTES).next_multiple_of(PAGE_BYTES)
+        (self.large_offset() + self.slots as usize * self.large_bytes()).next_multiple_of(PAGE_BYTES)
     }
 
     /// The only geometry whose memory has this size.
     pub(crate) fn of_memory(bytes: u64) -> Option<Self> {
         (0..=SLOTS_MAX.ilog2())
-            .map(|power| Self { slots: 1 << power })
+            .map(|power| Self { slots: 1 << power, body_bytes_max: limits::BODY_BYTES_MAX })
+            .chain([Self::BULK])
             .find(|geometry| geometry.memory_bytes() as u64 == bytes)
     }
 
@@ -91,14 +111,33 @@ impl Geometry {
 
     /// Offset of one area of the slot that `position` falls on.
     pub(crate) fn area_offset(self, position: u64, area: Area) -> usize {
-        let large = self.large_offset() + self.index(position) * LARGE_BYTES;
+        let large = self.large_offset() + self.index(position) * self.large_bytes();
         match area {
             Area::SmallRequest => self.submission_offset(position) + LINE_BYTES,
             Area::SmallResponse => self.completion_offset(position) + LINE_BYTES,
             Area::Log => large + LOG_OFFSET,
             Area::Message => large + MESSAGE_OFFSET,
             Area::LargeRequest => large + REQUEST_OFFSET,
-            Area::LargeResponse => large + RESPONSE_OFFSET,
+            Area::LargeResponse => large + REQUEST_OFFSET + self.frame_bytes_max(),
+        }
+    }
+
+    /// What fits into an area, in bytes.
+    pub(crate) fn area_bytes(self, area: Area) -> usize {
+        match area {
+            Area::SmallRequest | Area::SmallResponse => SMALL_BYTES_MAX,
+            Area::Log => limits::LOG_BYTES_MAX,
+            Area::Message => limits::PANIC_BYTES_MAX,
+            Area::LargeRequest | Area::LargeResponse => self.frame_bytes_max(),
+        }
+    }
+
+    /// What fits of a part, in bytes.
+    pub(crate) fn part_bytes_max(self, part: Part) -> usize {
+        match part {
+            Part::Request | Part::Response => self.frame_bytes_max(),
+            Part::Log => limits::LOG_BYTES_MAX,
+            Part::Message => limits::PANIC_BYTES_MAX,
         }
     }
 
@@ -126,15 +165,6 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// What fits, in bytes.
-    pub(crate) const fn bytes_max(self) -> usize {
-        match self {
-            Self::Request | Self::Response => limits::FRAME_BYTES_MAX,
-            Self::Log => limits::LOG_BYTES_MAX,
-            Self::Message => limits::PANIC_BYTES_MAX,
-        }
-    }
-
     /// Where `bytes` of this part lie. Both ends follow from the same length.
     pub(crate) const fn area(self, bytes: usize) -> Area {
         match self {
@@ -157,18 +187,6 @@ pub(crate) enum Area {
     Message,
     LargeRequest,
     LargeResponse,
-}
-
-impl Area {
-    /// What fits, in bytes.
-    pub(crate) const fn bytes_max(self) -> usize {
-        match self {
-            Self::SmallRequest | Self::SmallResponse => SMALL_BYTES_MAX,
-            Self::Log => limits::LOG_BYTES_MAX,
-            Self::Message => limits::PANIC_BYTES_MAX,
-            Self::LargeRequest | Self::LargeResponse => limits::FRAME_BYTES_MAX,
-        }
-    }
 }
 
 /// One word alone on its cache line, so that the two ends do not fight over it.

@@ -7,11 +7,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::RingError;
 use crate::layout::{
-    Area, CompletionRecord, Geometry, Header, LINE_BYTES, Part, SMALL_BYTES_MAX, SubmissionRecord,
+    Area, CompletionRecord, Geometry, Header, LINE_BYTES, PAGE_BYTES, Part, SMALL_BYTES_MAX, SubmissionRecord,
 };
 
 /// Shared memory of one ring, unmapped when the last end goes.
@@ -147,11 +147,27 @@ impl Mapping {
         }
     }
 
+    /// Gives the memory of a slot's large areas back to the kernel: they read as zeros. Worth a system call where they are as
+    /// large as a bulk function's, and not sooner: a word that is wiped stays memory.
+    pub(crate) fn discard_large(&self, position: u64) {
+        for area in [Area::LargeRequest, Area::LargeResponse] {
+            let (start, bytes) = (self.geometry.area_offset(position, area), self.geometry.area_bytes(area));
+            let whole = start.next_multiple_of(PAGE_BYTES)..(start + bytes) / PAGE_BYTES * PAGE_BYTES;
+            // SAFETY: INV-RING-1. Every area of every slot lies inside the mapping, by `Geometry`.
+            let start = unsafe { self.base.add(whole.start) };
+            // SAFETY: INV-RING-1 and 2. Whole pages of our own mapping, which others see as atomics only; they become zeros.
+            let given =
+                unsafe { rustix::mm::madvise(start.as_ptr().cast(), whole.len(), Advice::LinuxRemove) };
+            // It costs memory alone: what lay there was wiped by whoever read it.
+            debug_assert!(given.is_ok(), "a memory file of ours");
+        }
+    }
+
     fn area(&self, position: u64, area: Area) -> &[AtomicU64] {
         let offset = self.geometry.area_offset(position, area);
         // SAFETY: INV-RING-1. Every area of every slot lies inside the mapping, by `Geometry`.
         let start = unsafe { self.base.add(offset) }.cast::<AtomicU64>();
-        let words = NonNull::slice_from_raw_parts(start, area.bytes_max() / 8);
+        let words = NonNull::slice_from_raw_parts(start, self.geometry.area_bytes(area) / 8);
         // SAFETY: INV-RING-1 and 2. Offsets and lengths of areas are multiples of 8; atomics only.
         unsafe { words.as_ref() }
     }

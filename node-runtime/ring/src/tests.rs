@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mfaas_abi::Status;
-use mfaas_abi::limits::{FRAME_BYTES_MAX, LOG_BYTES_MAX, PANIC_BYTES_MAX};
+use mfaas_abi::limits::{
+    BULK_BODY_BYTES_MAX, BULK_FRAME_BYTES_MAX, FRAME_BYTES_MAX, LOG_BYTES_MAX, PANIC_BYTES_MAX,
+};
 
 use crate::clock::{Rate, ticks};
 use crate::map::Mapping;
@@ -221,6 +223,38 @@ fn a_worker_refuses_memory_of_another_size() {
     let seals = rustix::fs::SealFlags::SHRINK | rustix::fs::SealFlags::GROW;
     rustix::fs::fcntl_add_seals(&fd, seals).expect("sealed");
     assert!(matches!(WorkerEnd::attach(&fd), Err(RingError::Violation(_))), "not a ring's size");
+}
+
+/// A ring of one bulk worker: frames of 64 MiB go both ways, are wiped where they lay, and their memory is given back.
+#[test]
+fn a_bulk_ring_carries_large_frames_and_keeps_nothing_of_them() {
+    let (fd, mut host) = create(Geometry::BULK).expect("a ring");
+    let mut worker = WorkerEnd::attach(&fd).expect("our own ring");
+    assert_eq!(worker.body_bytes_max(), BULK_BODY_BYTES_MAX);
+    let frame = vec![7; BULK_FRAME_BYTES_MAX + 1];
+    assert!(matches!(submit(&mut host, 1, &frame), Err(RingError::TooLarge { .. })));
+    submit(&mut host, 1, &frame[..BULK_FRAME_BYTES_MAX]).expect("room");
+    assert!(matches!(submit(&mut host, 2, b"x"), Err(RingError::Full)), "one call at a time");
+    let (job, taken) = take(&mut worker);
+    assert_eq!((job.frame_bytes, &taken[..]), (BULK_FRAME_BYTES_MAX, &frame[..BULK_FRAME_BYTES_MAX]));
+    assert!(worker.reply(&answer(&frame, b"", b"")).is_err(), "larger than its area");
+    worker.reply(&answer(&taken, b"", b"")).expect("within limits");
+    assert_eq!(collect(&mut host).expect("an answer").response, taken);
+    let kept = rustix::fs::fstat(&fd).expect("its size").st_blocks * 512;
+    assert!(kept < 1 << 20, "{kept} bytes are kept of what was carried");
+    // The next call meets a ring as new.
+    submit(&mut host, 3, b"small").expect("room");
+    assert_eq!(take(&mut worker).1, b"small");
+}
+
+/// The size of its memory says what a ring is, so no two geometries may share one.
+#[test]
+fn no_two_geometries_have_one_size() {
+    let slots = (0..7).map(|power| Geometry::new(1 << power).expect("a power of two"));
+    let all: Vec<_> = slots.chain([Geometry::BULK]).collect();
+    for geometry in &all {
+        assert_eq!(Geometry::of_memory(geometry.memory_bytes() as u64), Some(*geometry));
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub struct Job {
     pub budget_us: u32,
     /// Arena of the call, in bytes.
     pub memory_bytes: u64,
-    /// Length of the frame, in bytes, at most [`mfaas_abi::limits::FRAME_BYTES_MAX`].
+    /// Length of the frame, in bytes, within what the ring's geometry has room for.
     pub frame_bytes: usize,
 }
 
@@ -81,7 +81,7 @@ pub struct Answer<'a> {
     pub status: Status,
     /// Whether this was the function's first call here.
     pub cold: bool,
-    /// The response frame, at most [`mfaas_abi::limits::FRAME_BYTES_MAX`].
+    /// The response frame, within what the ring's geometry has room for.
     pub response: &'a [u8],
     /// Log records, at most [`mfaas_abi::limits::LOG_BYTES_MAX`].
     pub logs: &'a [u8],
@@ -96,8 +96,8 @@ pub struct Answer<'a> {
 }
 
 impl WorkerEnd {
-    /// Size of a buffer that takes every frame, in bytes.
-    pub const BUFFER_BYTES: usize = Part::Request.bytes_max();
+    /// Size of a buffer that takes every frame of a ring that is not for bulk functions, in bytes.
+    pub const BUFFER_BYTES: usize = mfaas_abi::limits::FRAME_BYTES_MAX;
 
     /// Attaches to the ring behind `fd`, which may be closed afterwards. Call it before lock-down: it maps memory and
     /// registers the process for the host's memory barriers.
@@ -135,6 +135,11 @@ impl WorkerEnd {
         }
         wait_one(ring.worker_bell(), self.spin_rounds, timeout, ready)?;
         Ok(is_within(KEEN_US))
+    }
+
+    /// What fits into the body of a frame, in bytes.
+    pub fn body_bytes_max(&self) -> usize {
+        self.ring.mapping.geometry().body_bytes_max()
     }
 
     /// How often [`Self::next`] looks before it sleeps; [`SPIN_ROUNDS`] unless set. While calls come fast it looks
@@ -284,7 +289,7 @@ impl Answering {
         let (function, budget_us) = unpack(record.function_and_budget.load(Ordering::Relaxed));
         let frame_bytes = usize::try_from(record.frame_bytes.load(Ordering::Relaxed))
             .ok()
-            .filter(|bytes| *bytes <= Part::Request.bytes_max())
+            .filter(|bytes| *bytes <= self.mapping.geometry().part_bytes_max(Part::Request))
             .ok_or(RingError::Violation("a length beyond its area"))?;
         let job = Job {
             call_id: record.call_id.load(Ordering::Relaxed),
@@ -312,8 +317,9 @@ impl Answering {
         let parts =
             [(Part::Response, answer.response), (Part::Log, answer.logs), (Part::Message, answer.message)];
         for (part, bytes) in parts {
-            if bytes.len() > part.bytes_max() {
-                return Err(RingError::TooLarge { bytes: bytes.len(), limit: part.bytes_max() });
+            let limit = self.mapping.geometry().part_bytes_max(part);
+            if bytes.len() > limit {
+                return Err(RingError::TooLarge { bytes: bytes.len(), limit });
             }
         }
         let position = self.answered;

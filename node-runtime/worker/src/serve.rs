@@ -66,7 +66,8 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let slots = u32::try_from(slab.slots()).context("a slab of too many slots")?;
     let memory = MemoryLimit::from_bytes(preload.memory_bytes_max)?;
     let clock = Clock::new(clock::reader(), ring.rate().ticks_of_us(1));
-    let mut executor = Executor::new(slab, memory, clock).context("make the executor")?;
+    let bodies = ring.body_bytes_max();
+    let mut executor = Executor::with_bodies(slab, memory, bodies, clock).context("make the executor")?;
     let keys = keys_line(executor.protect().context("protect calls with keys")?);
     executor.confirm_window()?;
     Ok((Worker { ring, executor }, StartLine::Mapped { slots, keys, speculation }))

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use mfaas_ident::{Access, Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
+use mfaas_ident::{Access, Budget, Class, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
 use mfaas_rules::{Span, limits::MANIFEST};
 use toml_edit::{Document, Item, TableLike, Value};
@@ -144,9 +144,15 @@ impl Reader<'_> {
         }
         if let Some(item) = table.get("budget") {
             self.facts.budget = self.value("package.metadata.mfaas.budget", item, Budget::parse);
+            if let Some(budget) = self.facts.budget {
+                self.report(ManifestFact::Budget(budget), item.span());
+            }
         }
         if let Some(item) = table.get("memory") {
             self.facts.memory = self.value("package.metadata.mfaas.memory", item, MemoryLimit::parse);
+            if let Some(memory) = self.facts.memory {
+                self.report(ManifestFact::Memory(memory), item.span());
+            }
         }
         if let Some(item) = table.get("idempotent") {
             self.facts.idempotent = self.boolean("package.metadata.mfaas.idempotent", item);
@@ -156,6 +162,9 @@ impl Reader<'_> {
         }
         if let Some(item) = table.get("access") {
             self.facts.access = self.value("package.metadata.mfaas.access", item, Access::parse);
+        }
+        if let Some(item) = table.get("class") {
+            self.facts.class = self.value("package.metadata.mfaas.class", item, Class::parse);
         }
     }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_audit::manifest::read;
-use mfaas_ident::{Access, Isolation};
+use mfaas_ident::{Access, Class, Isolation};
 use mfaas_rules::facts::{ManifestFact, ManifestFacts};
 use mfaas_rules::judge_manifest;
 use mfaas_rules::limits::MANIFEST;
@@ -47,6 +47,26 @@ fn an_ordinary_manifest_is_read_whole() {
     assert_eq!((span.line, span.column, span.end_column), (17, 1, 6));
 }
 
+/// What a class may have is the class's, wherever in the table it stands, and the finding says both numbers.
+#[test]
+fn a_bulk_function_may_ask_for_more_and_no_other_may() {
+    for declared in [
+        "class = \"bulk\"\nbudget = \"600s\"\nmemory = \"1024MiB\"",
+        "budget = \"600s\"\nmemory = \"1024MiB\"\nclass = \"bulk\"",
+        "class = \"micro\"\nbudget = \"10s\"\nmemory = \"256MiB\"",
+        "budget = \"10s\"\nmemory = \"256MiB\"",
+    ] {
+        let facts = read(format!("{PACKAGE}[package.metadata.mfaas]\n{declared}\n").as_bytes());
+        assert_eq!(judge_manifest(&facts), Vec::new(), "{declared}");
+        let class = declared.contains("bulk").then_some(Class::Bulk);
+        assert_eq!(facts.class.filter(|class| *class != Class::Micro), class, "{declared}");
+    }
+    let text = format!("{PACKAGE}[package.metadata.mfaas]\nbudget = \"20s\"\n");
+    let findings = judge_manifest(&read(text.as_bytes()));
+    let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!(finding.message, "`package.metadata.mfaas.budget`: 20s is more than the 10s of class `micro`");
+}
+
 #[test]
 fn what_is_not_declared_is_not_guessed_and_what_is_wrong_says_what_is_right() {
     let facts = read(PACKAGE.as_bytes());
@@ -56,6 +76,8 @@ fn what_is_not_declared_is_not_guessed_and_what_is_wrong_says_what_is_right() {
         ("idempotent = \"yes\"", "it must be true or false"),
         ("access = \"everybody\"", "one of public, tenant, token"),
         ("access = false", "it must be a string"),
+        ("class = \"batch\"", "one of micro, bulk"),
+        ("class = true", "it must be a string"),
     ] {
         let text = format!("{PACKAGE}[package.metadata.mfaas]\n{value}\n");
         let facts = read(text.as_bytes());
@@ -175,7 +197,7 @@ fn values_must_be_what_their_key_demands() {
     for (addition, code) in [
         ("[package.metadata.mfaas]\nhandler = \"handle; std::process::exit(7)\"", "MF0207"),
         ("[package.metadata.mfaas]\nhandler = 3", "MF0207"),
-        ("[package.metadata.mfaas]\nbudget = \"11s\"", "MF0207"),
+        ("[package.metadata.mfaas]\nbudget = \"601s\"", "MF0207"),
         ("[package.metadata.mfaas]\nmemory = \"1GiB\"", "MF0207"),
         ("[dependencies]\nx = \"not a version\"", "MF0207"),
         ("[dependencies]\nx = 1", "MF0207"),
@@ -248,6 +270,14 @@ const BEHIND_A_PACKAGE: &[(&str, &[&str])] = &[
     ("metadata.mfaas.access = \"*\"", &["MF0207"]),
     ("metadata.mfaas.access = [\"public\"]", &["MF0207"]),
     ("metadata.mfaas.access.public = true", &["MF0202", "MF0207"]),
+    ("metadata.mfaas.class = \"Bulk\"", &["MF0207"]),
+    ("metadata.mfaas.class.bulk = true", &["MF0202", "MF0207"]),
+    ("metadata.mfaas.budget = \"11s\"", &["MF0211"]),
+    ("metadata.mfaas.budget = \"601s\"", &["MF0207"]),
+    ("metadata.mfaas.memory = \"257MiB\"", &["MF0211"]),
+    ("metadata.mfaas.memory = \"1025MiB\"", &["MF0207"]),
+    ("metadata.mfaas.class = \"bulk\"\nmetadata.mfaas.budget = \"601s\"", &["MF0207"]),
+    ("metadata.mfaas.class = \"micro\"\nmetadata.mfaas.budget = \"11s\"", &["MF0211"]),
     ("metadata.mfaas.budget = \"10\\u0000ms\"", &["MF0207"]),
     ("metadata.mfaas.budget = \"99999999999999999999s\"", &["MF0207"]),
     ("metadata.mfaas.budget = \"-1ms\"", &["MF0207"]),

@@ -5,6 +5,7 @@
 
 mod access;
 mod build_version;
+mod class;
 mod digest;
 mod host;
 mod isolation;
@@ -17,6 +18,7 @@ mod trace_parent;
 
 pub use access::{Access, CallScope};
 pub use build_version::BuildVersion;
+pub use class::Class;
 pub use digest::{Digest, ToolchainId};
 pub use host::{HostError, requested_host};
 pub use isolation::Isolation;

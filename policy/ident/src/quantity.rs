@@ -2,7 +2,8 @@
 
 use crate::ParseError;
 
-/// CPU time that one invocation may use, 10 µs to 10 s, in microseconds.
+/// CPU time that one invocation may use, 10 µs to 10 minutes, in microseconds. What a function may ask for is its
+/// [class](crate::Class)'s to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Budget(u64);
@@ -10,11 +11,15 @@ pub struct Budget(u64);
 impl Budget {
     /// The node's default, 1 ms.
     pub const DEFAULT: Self = Self(1_000);
-    const RULE: &'static str = "a whole number with us, ms or s, from 10us to 10s";
+    /// The largest of a function of class `micro`, 10 s.
+    pub const MICRO_MAX: Self = Self(10_000_000);
+    /// The largest of any function, 10 minutes.
+    pub const MAX: Self = Self(600_000_000);
+    const RULE: &'static str = "a whole number with us, ms or s, from 10us to 10s, or to 600s of class bulk";
 
-    /// Checks that `micros` is between 10 µs and 10 s.
+    /// Checks that `micros` is between 10 µs and [`Self::MAX`].
     pub fn from_micros(micros: u64) -> Result<Self, ParseError> {
-        if (10..=10_000_000).contains(&micros) {
+        if (10..=Self::MAX.0).contains(&micros) {
             Ok(Self(micros))
         } else {
             Err(ParseError::new("budget", &format!("{micros}us"), Self::RULE))
@@ -29,7 +34,7 @@ impl Budget {
     }
 
     /// The budget in microseconds.
-    pub fn as_micros(self) -> u64 {
+    pub const fn as_micros(self) -> u64 {
         self.0
     }
 }
@@ -57,7 +62,8 @@ impl From<Budget> for u64 {
     }
 }
 
-/// The size of a function's arena, 64 KiB to 256 MiB, a multiple of 4 KiB, in bytes.
+/// The size of a function's arena, 64 KiB to 1 GiB, a multiple of 4 KiB, in bytes. What a function may ask for is its
+/// [class](crate::Class)'s to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct MemoryLimit(u64);
@@ -65,9 +71,11 @@ pub struct MemoryLimit(u64);
 impl MemoryLimit {
     /// The node's default, 4 MiB.
     pub const DEFAULT: Self = Self(4 << 20);
-    /// The largest that any function may ask for, 256 MiB.
-    pub const MAX: Self = Self(256 << 20);
-    const RULE: &'static str = "a whole number with KiB or MiB, from 64KiB to 256MiB, a multiple of 4KiB";
+    /// The largest of a function of class `micro`, 256 MiB.
+    pub const MICRO_MAX: Self = Self(256 << 20);
+    /// The largest of any function, 1 GiB.
+    pub const MAX: Self = Self(1 << 30);
+    const RULE: &'static str = "a whole number with KiB or MiB, from 64KiB to 256MiB, or to 1024MiB of class bulk, a multiple of 4KiB";
 
     /// Checks the bounds and the page multiple.
     pub fn from_bytes(bytes: u64) -> Result<Self, ParseError> {
@@ -86,7 +94,7 @@ impl MemoryLimit {
     }
 
     /// The size in bytes.
-    pub fn as_bytes(self) -> u64 {
+    pub const fn as_bytes(self) -> u64 {
         self.0
     }
 }

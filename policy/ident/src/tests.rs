@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{
-    Access, Budget, CallScope, Digest, FunctionName, FunctionRef, HandlerPath, IdentitySource, Isolation,
-    MemoryLimit, PersonName, Role, Scope, Selector, VersionNumber, sanitise,
+    Access, Budget, CallScope, Class, Digest, FunctionName, FunctionRef, HandlerPath, IdentitySource,
+    Isolation, MemoryLimit, PersonName, Role, Scope, Selector, VersionNumber, sanitise,
 };
 
 #[test]
@@ -55,12 +55,33 @@ fn quantities_keep_their_unit_and_bounds() {
     assert_eq!(Budget::parse("10ms").unwrap().as_micros(), 10_000);
     assert_eq!(Budget::parse("93us").unwrap().to_string(), "93us");
     assert_eq!(MemoryLimit::parse("4MiB").unwrap().as_bytes(), 4 << 20);
-    for bad in ["", "10", "ms", "-1ms", "1.5ms", "11s", "9us", "99999999999999999999s", "10 ms", "1h"] {
+    for bad in ["", "10", "ms", "-1ms", "1.5ms", "601s", "9us", "99999999999999999999s", "10 ms", "1h"] {
         assert!(Budget::parse(bad).is_err(), "{bad:?} must be refused");
     }
-    for bad in ["4MB", "63KiB", "257MiB", "65KiB", "4mib", ""] {
+    for bad in ["4MB", "63KiB", "1025MiB", "65KiB", "4mib", ""] {
         assert!(MemoryLimit::parse(bad).is_err(), "{bad:?} must be refused");
     }
+}
+
+#[test]
+fn a_class_has_two_words_and_nothing_means_a_third() {
+    for class in Class::ALL {
+        assert_eq!(Class::parse(class.as_str()).unwrap(), class);
+        assert_eq!(serde_json::to_value(class).unwrap(), class.as_str());
+    }
+    assert_eq!(Class::default(), Class::Micro);
+    for bad in ["", "Bulk", "bulk ", "batch", "micro,bulk"] {
+        assert!(Class::parse(bad).is_err(), "{bad:?} must be refused");
+        assert!(serde_json::from_value::<Class>(bad.into()).is_err(), "{bad:?} must be refused");
+    }
+    assert_eq!(
+        (Class::Micro.budget_max(), Class::Bulk.budget_max()),
+        (Budget::parse("10s").unwrap(), Budget::parse("600s").unwrap(),)
+    );
+    assert_eq!(
+        (Class::Micro.memory_max(), Class::Bulk.memory_max()),
+        (MemoryLimit::parse("256MiB").unwrap(), MemoryLimit::parse("1024MiB").unwrap(),)
+    );
 }
 
 #[test]

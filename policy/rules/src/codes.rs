@@ -120,6 +120,7 @@ table! { $
     MF0207 "A value in Cargo.toml is not valid.", "See the reason at the line.";
     MF0209 "A dependency has been denied or revoked by a reviewer.", "Use another crate; `mfaas crate list` shows the reason.";
     MF0210 "A dependency cannot be offered at this site, and no vote can change that.", "The message says why and, where there is one, which version is offered instead.";
+    MF0211 "The function asks for more than its class may have.", "Ask for less, or say `class = \"bulk\"` under [package.metadata.mfaas]: a bulk function has up to 600s and 1024MiB.";
 
     MF0301 "The source contains `unsafe`.", "Write it in safe Rust, or use a crate from the allowlist that offers it safely.";
     MF0302 "The source declares or links foreign functions.", "A function is pure Rust: remove `extern` blocks and `extern fn`.";
@@ -192,6 +193,7 @@ table! { $
     MF0718 "There are two key lists of one version.", "The node keeps the one that it has; the holders of the root keys have to look at who signed the other.";
     MF0719 "The function's machine code is not verified, and this node runs no other.", "Deploy it again: it is compiled to code that verifies.";
     MF0721 "The site issues no certificate now.", "Ask again: a join token was not used, and nodes that have a certificate go on. The operator has to see that a signer with MFAAS_CA_DIR runs, and who makes join tokens.";
+    MF0722 "The node has no workers for a bulk function of this size.", "Ask for less `memory`, or let the operator raise MFAAS_BULK_MEMORY_MIB on the nodes.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";
@@ -201,8 +203,8 @@ table! { $
     MF0806 "The function tried something that is denied.", "Functions reach only their request, a clock, random bytes and log lines.";
     MF0807 "The function touched memory that it may not.", "Safe Rust does not do this: report it with the source.";
     MF0808 "The call was lost with its worker.", "Try again if the call may run twice; the worker has been replaced.";
-    MF0809 "The request is larger than a call may be.", "Send at most 1 MiB.";
-    MF0810 "The answer is larger than it may be, or malformed.", "Answer with at most 1 MiB.";
+    MF0809 "The request is larger than a call may be.", "Send at most 1 MiB, or 64 MiB to a function of class `bulk`.";
+    MF0810 "The answer is larger than it may be, or malformed.", "Answer with at most 1 MiB, or 64 MiB from a function of class `bulk`.";
     MF0811 "The node is busy.", "Try again after the time named in Retry-After.";
     MF0812 "The function answered with an error.", "The body is the function's own message.";
     MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas node unban`.";

@@ -1,6 +1,6 @@
 //! What was seen, without a judgement. `mfaas-audit` and `mfaas-inspect` fill these in.
 
-use mfaas_ident::{Access, Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
+use mfaas_ident::{Access, Budget, Class, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use serde::{Deserialize, Serialize};
 
 use crate::Span;
@@ -22,6 +22,8 @@ pub struct ManifestFacts {
     pub isolation: Option<Isolation>,
     /// `[package.metadata.mfaas] access`: who may call it; what the site says if absent.
     pub access: Option<Access>,
+    /// `[package.metadata.mfaas] class`.
+    pub class: Option<Class>,
     /// `[dependencies]`, registry dependencies only.
     pub dependencies: Vec<DependencyRequest>,
     /// Everything else, in file order.
@@ -42,6 +44,10 @@ pub enum ManifestFact {
         /// `git`, `path`, `registry`, `workspace`, …: the key that makes it foreign.
         source: String,
     },
+    /// The budget that the function asks for, which its class bounds.
+    Budget(Budget),
+    /// The memory that the function asks for, which its class bounds.
+    Memory(MemoryLimit),
     /// A value that does not parse as what its key demands.
     BadValue {
         /// The key's path, joined by dots.

@@ -1,5 +1,7 @@
 //! Every limit of the pipeline, from upload to artifact, with its unit and its reason.
 
+use mfaas_ident::{Budget, Class, MemoryLimit};
+
 /// Limits of the archive reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveLimits {
@@ -452,3 +454,24 @@ pub const INDEX_ENTRY: IndexEntryLimits = IndexEntryLimits {
     word_bytes_max: 1_000,
     line_bytes_max: 1 << 20,
 };
+
+/// What a function may ask for, by its class. What its bodies may have is `mfaas_abi::limits`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimits {
+    /// CPU time of one call.
+    pub budget_max: Budget,
+    /// Memory of one call.
+    pub memory_max: MemoryLimit,
+}
+
+/// The limits of a class's calls.
+pub const fn calls(class: Class) -> CallLimits {
+    match class {
+        // 10 s: longer, and callers of an interactive function have given up. 256 MiB: a worker holds as much for each
+        // tenant that has ever called.
+        Class::Micro => CallLimits { budget_max: Budget::MICRO_MAX, memory_max: MemoryLimit::MICRO_MAX },
+        // 10 minutes of CPU time, which may take hours by the clock where others come first. 1 GiB: with a request of 64 MiB
+        // beside it this is what the window of verified code has room for behind code, data and constants.
+        Class::Bulk => CallLimits { budget_max: Budget::MAX, memory_max: MemoryLimit::MAX },
+    }
+}

@@ -6,11 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mfaas_ident::Access;
+use mfaas_ident::{Access, Class};
 use serde_json::Value;
 
 /// Critical: who may call the function.
 const ACCESS: &str = "access";
+/// Critical: which class the function is of; said of no function of the class that all were of before.
+const CLASS: &str = "class";
 /// Optional: the builders that made the same artifact from the source, each on its own.
 const BUILDERS: &str = "builders";
 /// Fields of each kind.
@@ -34,6 +36,16 @@ impl Fields {
         Self { critical, optional: BTreeMap::new() }
     }
 
+    /// The same with the function's class. That a function is of class `micro` is not said: its statement is what releases
+    /// that knew of no class wrote and read.
+    #[must_use]
+    pub fn with_class(mut self, class: Class) -> Self {
+        if !class.is_default() {
+            self.critical.insert(CLASS.to_owned(), class.as_str().into());
+        }
+        self
+    }
+
     /// The same with the builders that agreed, where more than one had to.
     #[must_use]
     pub fn with_builders(mut self, builders: &BTreeSet<String>) -> Self {
@@ -44,6 +56,13 @@ impl Fields {
     /// Who may call the function.
     pub fn access(&self) -> Option<Access> {
         self.critical.get(ACCESS)?.as_str().and_then(|word| Access::parse(word).ok())
+    }
+
+    /// Which class the function is of; nothing if that makes no sense.
+    pub fn class(&self) -> Option<Class> {
+        let Some(said) = self.critical.get(CLASS) else { return Some(Class::default()) };
+        // What is the default is not said: there is one way to write a statement.
+        said.as_str().and_then(|word| Class::parse(word).ok()).filter(|class| !class.is_default())
     }
 
     /// Optional fields, for whoever looks.
@@ -61,15 +80,18 @@ impl Fields {
                 return Err(format!("a {kind} field is called {}", mfaas_ident::sanitise_line(name, 80)));
             }
         }
-        if let Some(name) = self.critical.keys().find(|name| *name != ACCESS) {
+        if let Some(name) = self.critical.keys().find(|name| ![ACCESS, CLASS].contains(&name.as_str())) {
             return Err(format!("the critical field `{name}` is not known to this release: update it"));
         }
         if let Some(name) = self.critical.keys().find(|name| self.optional.contains_key(*name)) {
             return Err(format!("the field `{name}` is critical and optional"));
         }
-        match self.access() {
+        if self.access().is_none() {
+            return Err("nothing is said that makes sense of who may call the function".to_owned());
+        }
+        match self.class() {
             Some(_) => Ok(()),
-            None => Err("nothing is said that makes sense of who may call the function".to_owned()),
+            None => Err("what is said of the function's class makes no sense".to_owned()),
         }
     }
 }

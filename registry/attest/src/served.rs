@@ -41,10 +41,18 @@ pub struct ServedVersion {
     pub digest: Digest,
     /// The envelope of the statement about this artifact as this version.
     pub statement: Digest,
-    /// CPU time per invocation, µs.
+    /// CPU time per invocation, µs. Never more than a function of class `micro` may have, so that every release can
+    /// read the set: what a bulk function may use beyond that its statement says.
     pub budget_us: Budget,
-    /// Arena size, bytes.
+    /// Arena size, bytes; the same holds.
     pub memory_bytes: MemoryLimit,
+}
+
+impl ServedVersion {
+    /// What a set says of a version with this budget and memory.
+    pub fn told(budget: Budget, memory: MemoryLimit) -> (Budget, MemoryLimit) {
+        (budget.min(Budget::MICRO_MAX), memory.min(MemoryLimit::MICRO_MAX))
+    }
 }
 
 impl ServedFunction {

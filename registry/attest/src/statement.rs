@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use mfaas_ident::{
-    Access, Budget, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit,
-    TenantName, ToolchainId, VersionNumber,
+    Access, Budget, Class, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
+    MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 
 use crate::{Fields, Payload, Provenance, Purpose};
@@ -131,6 +131,9 @@ pub struct Declared {
     /// Who may call it, the site's default filled in; in statements, present in v3 alone.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// Its class; in statements among their fields alone.
+    #[serde(default, skip_serializing_if = "Class::is_default")]
+    pub class: Class,
 }
 
 impl Declared {
@@ -200,7 +203,8 @@ impl Admission {
     pub fn declares(&self) -> Declared {
         let declared = self.declared.unwrap_or_default();
         let access = self.fields.as_ref().and_then(Fields::access);
-        Declared { access: access.or(declared.access), ..declared }
+        let class = self.fields.as_ref().and_then(Fields::class).unwrap_or_default();
+        Declared { access: access.or(declared.access), class, ..declared }
     }
 
     /// The type that its fields make it.
@@ -247,6 +251,14 @@ impl Payload for Statement {
             if !matches!(self.predicate.declared, Some(Declared { access: None, .. })) {
                 return Err("admission/v4 without what the function declares, or with more".to_owned());
             }
+        }
+        if self.predicate.declared.is_some_and(|declared| !declared.class.is_default()) {
+            return Err("the class of a function is said among the fields".to_owned());
+        }
+        let class = self.predicate.declares().class;
+        let (budget, memory) = (self.predicate.budget_us, self.predicate.memory_bytes);
+        if budget > class.budget_max() || memory > class.memory_max() {
+            return Err(format!("{budget} and {memory} are more than a function of class {class} may have"));
         }
         if self.subject != [self.predicate.subject()] {
             return Err("the subject is not what the predicate admits".to_owned());

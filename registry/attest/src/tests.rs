@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_ident::{
-    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
+    Access, AliasName, Budget, Class, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
     MemoryLimit, Selector, TenantName, ToolchainId, VersionNumber,
 };
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn statement() -> Statement {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
-        declared: Some(Declared { idempotent: true, isolation: Isolation::Process, access: None }),
+        declared: Some(Declared { idempotent: true, isolation: Isolation::Process, ..Declared::default() }),
         fields: Some(Fields::new(Access::Token)),
         source_upload: Digest::of(b"tar"),
         source_tree: Digest::of(b"tree"),
@@ -147,7 +147,7 @@ fn an_older_statement_means_no_second_run_and_shared_workers() {
     let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
     assert_eq!(read, older);
     let declared = read.predicate.declares();
-    assert_eq!(declared, Declared { idempotent: false, isolation: Isolation::Shared, access: None });
+    assert_eq!(declared, Declared::default());
     assert_eq!(declared.access(), Access::Tenant);
 }
 
@@ -155,7 +155,7 @@ fn an_older_statement_means_no_second_run_and_shared_workers() {
 #[test]
 fn a_statement_that_does_not_say_who_may_call_means_the_tenant() {
     let key = key();
-    let silent = Declared { idempotent: true, isolation: Isolation::Process, access: None };
+    let silent = Declared { idempotent: true, isolation: Isolation::Process, ..Declared::default() };
     let older = Statement::new(Admission { declared: Some(silent), fields: None, ..statement().predicate });
     let json = serde_json::to_value(&older).unwrap();
     assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v2");
@@ -184,6 +184,49 @@ fn a_statement_of_the_release_before_says_who_may_call_where_it_did() {
     let bytes = sign(&statement_v3(), &[&key]).unwrap();
     let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
     assert_eq!((read.predicate.declares().access(), read), (Access::Token, statement_v3()));
+}
+
+/// A function of class `micro` is not said to be one, so that its statement has the bytes that older nodes know; a bulk function's
+/// has a critical field, which they refuse by name.
+#[test]
+fn only_a_bulk_function_says_its_class_and_within_its_class_a_statement_may_ask_for_more() {
+    let key = key();
+    let with = |class, budget: &str, memory: &str| {
+        let fields = Some(Fields::new(Access::Token).with_class(class));
+        let (budget_us, memory_bytes) = (Budget::parse(budget).unwrap(), MemoryLimit::parse(memory).unwrap());
+        Statement::new(Admission { fields, budget_us, memory_bytes, ..statement().predicate })
+    };
+    let read = |statement: &Statement| {
+        let document = serde_json::to_value(statement).unwrap();
+        verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key))
+    };
+    let micro = with(Class::Micro, "10s", "256MiB");
+    let fields = serde_json::to_value(&micro.predicate.fields).unwrap();
+    assert_eq!(fields, serde_json::json!({"critical": {"access": "token"}}));
+    assert_eq!(read(&micro).unwrap().predicate.declares().class, Class::Micro);
+
+    let bulk = with(Class::Bulk, "600s", "1024MiB");
+    let fields = serde_json::to_value(&bulk.predicate.fields).unwrap();
+    assert_eq!(fields, serde_json::json!({"critical": {"access": "token", "class": "bulk"}}));
+    let declared = serde_json::to_value(bulk.predicate.declared).unwrap();
+    assert!(declared.get("class").is_none(), "it is said once: {declared}");
+    assert_eq!(read(&bulk).unwrap().predicate.declares().class, Class::Bulk);
+
+    for (budget, memory) in [("11s", "4MiB"), ("10ms", "257MiB")] {
+        let refused = read(&with(Class::Micro, budget, memory));
+        assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{budget} {memory}: {refused:?}");
+        assert!(read(&with(Class::Bulk, budget, memory)).is_ok());
+    }
+    for class in ["micro", "batch", ""] {
+        let mut document = serde_json::to_value(&micro).unwrap();
+        document["predicate"]["fields"]["critical"]["class"] = class.into();
+        let refused = verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key));
+        assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{class:?}: {refused:?}");
+    }
+    let mut document = serde_json::to_value(&micro).unwrap();
+    document["predicate"]["declared"]["class"] = "bulk".into();
+    let refused = verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key));
+    assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{refused:?}");
 }
 
 /// What a release to come may write: a restriction that this one does not know, and a remark.

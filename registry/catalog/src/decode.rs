@@ -17,6 +17,18 @@ where
     row.try_get::<String, _>(column)?.parse().map_err(|e| bad(column, e))
 }
 
+/// The same for a column that may be null.
+pub(crate) fn parsed_opt<T>(row: &PgRow, column: &str) -> Decoded<Option<T>>
+where
+    T: FromStr,
+    T::Err: Error + Send + Sync + 'static,
+{
+    match row.try_get::<Option<String>, _>(column)? {
+        None => Ok(None),
+        Some(_) => parsed(row, column).map(Some),
+    }
+}
+
 /// The integer column `column` as an unsigned quantity `T`.
 pub(crate) fn unsigned<T>(row: &PgRow, column: &str) -> Decoded<T>
 where

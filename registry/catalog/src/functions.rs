@@ -3,15 +3,15 @@
 use chrono::{DateTime, Utc};
 use mfaas_attest::ALIASES_MAX;
 use mfaas_ident::{
-    Access, AliasName, Budget, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit,
-    TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, Budget, Class, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
+    MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
 use crate::connection::retried;
-use crate::decode::{Decoded, parsed, small, small_opt, unsigned};
+use crate::decode::{Decoded, parsed, parsed_opt, small, small_opt, unsigned};
 use crate::{Actor, Catalog, CatalogError};
 
 /// A function that has at least one version.
@@ -25,6 +25,8 @@ pub struct Function {
     pub last_version: VersionNumber,
     /// What the alias `live` names.
     pub live_version: Option<VersionNumber>,
+    /// The class of that version.
+    pub class: Option<Class>,
     /// When the first version was admitted.
     pub created_at: DateTime<Utc>,
 }
@@ -60,6 +62,8 @@ pub struct Version {
     pub isolation: Isolation,
     /// Who may call it.
     pub access: Access,
+    /// What kind of calls it has.
+    pub class: Class,
     /// What compiled it.
     pub toolchain: ToolchainId,
     /// ABI of the shim inside.
@@ -92,9 +96,10 @@ impl Catalog {
         limit: u32,
     ) -> Result<Vec<Function>, CatalogError> {
         let rows = sqlx::query(
-            "SELECT f.tenant, f.name, f.last_version, f.created_at, a.version AS live_version
+            "SELECT f.tenant, f.name, f.last_version, f.created_at, a.version AS live_version, v.class
              FROM functions f
              LEFT JOIN aliases a ON a.tenant = f.tenant AND a.function = f.name AND a.alias = 'live'
+             LEFT JOIN versions v ON v.tenant = f.tenant AND v.function = f.name AND v.version = a.version
              WHERE f.tenant = $1 AND f.deleted_at IS NULL AND ($2::text IS NULL OR f.name > $2)
              ORDER BY f.name LIMIT $3",
         )
@@ -109,9 +114,10 @@ impl Catalog {
     /// One function.
     pub async fn function(&self, tenant: &TenantName, name: &FunctionName) -> Result<Function, CatalogError> {
         let row = sqlx::query(
-            "SELECT f.tenant, f.name, f.last_version, f.created_at, a.version AS live_version
+            "SELECT f.tenant, f.name, f.last_version, f.created_at, a.version AS live_version, v.class
              FROM functions f
              LEFT JOIN aliases a ON a.tenant = f.tenant AND a.function = f.name AND a.alias = 'live'
+             LEFT JOIN versions v ON v.tenant = f.tenant AND v.function = f.name AND v.version = a.version
              WHERE f.tenant = $1 AND f.name = $2 AND f.deleted_at IS NULL",
         )
         .bind(tenant.as_str())
@@ -132,7 +138,7 @@ impl Catalog {
     ) -> Result<Vec<Version>, CatalogError> {
         let rows = sqlx::query(
             "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
-                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.toolchain,
+                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.class, v.toolchain,
                     v.abi_version, v.policy_version, v.created_at, a.bytes, r.artifact IS NOT NULL AS revoked
              FROM versions v JOIN artifacts a ON a.digest = v.artifact
              LEFT JOIN revocations r ON r.artifact = v.artifact
@@ -307,7 +313,7 @@ async fn read_version(
 ) -> Result<Version, CatalogError> {
     let row = sqlx::query(
         "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
-                v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.toolchain,
+                v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.class, v.toolchain,
                 v.abi_version, v.policy_version, v.created_at, a.bytes,
                 EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
          FROM versions v JOIN artifacts a ON a.digest = v.artifact
@@ -339,6 +345,7 @@ fn function(row: &PgRow) -> Decoded<Function> {
         name: parsed(row, "name")?,
         last_version: small(row, "last_version")?,
         live_version: small_opt(row, "live_version")?,
+        class: parsed_opt(row, "class")?,
         created_at: row.try_get("created_at")?,
     })
 }
@@ -359,6 +366,7 @@ fn version(row: &PgRow) -> Decoded<Version> {
         idempotent: row.try_get("idempotent")?,
         isolation: parsed(row, "isolation")?,
         access: parsed(row, "access")?,
+        class: parsed(row, "class")?,
         toolchain: parsed(row, "toolchain")?,
         abi_version: small(row, "abi_version")?,
         policy_version: row.try_get("policy_version")?,

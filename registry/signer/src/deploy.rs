@@ -10,7 +10,7 @@ use mfaas_attest::{
 };
 use mfaas_blobs::Blobs;
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Level, Stage};
-use mfaas_ident::{Access, DeploymentId, Digest, TraceParent, VersionNumber};
+use mfaas_ident::{Access, Class, DeploymentId, Digest, TraceParent, VersionNumber};
 use mfaas_rules::limits::{AGREEMENT_ROUNDS_MAX, ARCHIVE, BINARY};
 use mfaas_rules::profiles::lints;
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
@@ -368,6 +368,7 @@ fn admission(
     let builder = BuildClaim::CHECKS.into_iter().map(by(Checker::BuilderOnly));
     let checks = signer.chain(builder).collect();
     let provenance = provenance(row, claim, &examined);
+    let fields = Fields::new(examined.declared.access()).with_class(examined.declared.class);
     Admission {
         tenant: row.tenant.clone(),
         function: row.function.clone(),
@@ -378,8 +379,8 @@ fn admission(
         handler: examined.handler,
         budget_us: examined.budget,
         memory_bytes: examined.memory,
-        declared: Some(Declared { access: None, ..examined.declared }),
-        fields: Some(agreed.named(Fields::new(examined.declared.access()))),
+        declared: Some(Declared { access: None, class: Class::default(), ..examined.declared }),
+        fields: Some(agreed.named(fields)),
         source_upload: row.source_digest,
         source_tree: examined.source_tree,
         toolchain: claim.toolchain,

@@ -115,6 +115,7 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
             idempotent: manifest.idempotent.unwrap_or_default(),
             isolation: manifest.isolation.unwrap_or_default(),
             access: manifest.access,
+            class: manifest.class.unwrap_or_default(),
         },
         source_tree: tree.tree_digest(),
         elf_facts,

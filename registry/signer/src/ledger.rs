@@ -61,7 +61,7 @@ pub(crate) struct SignedStatement<'a> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 37;
+const SCHEMA_VERSION: i64 = 38;
 
 /// A database that is not migrated far enough.
 #[derive(Debug, thiserror::Error)]
@@ -197,8 +197,9 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     )?;
     tx.execute(
         "INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler,
-                               budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+                               budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access,
+                               class)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
         &[
             &tenant,
             &function,
@@ -216,6 +217,7 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
             &declared.idempotent,
             &declared.isolation.as_str(),
             &declared.access().as_str(),
+            &declared.class.as_str(),
         ],
     )?;
     record_crates(tx, a, version)?;

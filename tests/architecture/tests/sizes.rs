@@ -13,6 +13,7 @@ const FIELDS_MAX: usize = 12;
 /// Structs with more fields, and why they have them.
 const WIDE: &[(&str, &str, &str)] = &[
     ("api/cli/src/commands/up.rs", "Up", "the options of a command, flat as clap reads them"),
+    ("api/cli/src/commands/verify.rs", "Proof", "what is printed, flat as it is in JSON"),
     ("api/server/src/config.rs", "ServeConfig", "the variables of the program, flat as they are named"),
     ("api/server/src/console/allowlist.rs", "AllowlistPage", "what a template prints"),
     ("api/server/src/console/allowlist.rs", "AllowlistRow", "what a template prints"),

@@ -15,11 +15,13 @@ use crate::client::{bounded, trusting};
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
-/// The largest request body that is read, in bytes; a node takes less and says so itself.
-const BODY_BYTES_MAX: u64 = 64 << 20;
+/// The largest request body that is read, in bytes: one more than any function takes, so that what is too large is refused by a
+/// node and not cut.
+const BODY_BYTES_MAX: u64 = (64 << 20) + 1;
 
-/// How long a call may take, queueing included.
-const CALL_LIMIT: Duration = Duration::from_secs(60);
+/// How long a call may take, queueing included, unless the user says otherwise, and at most, in seconds.
+const CALL_LIMIT_S: u64 = 60;
+const CALL_LIMIT_S_MAX: u64 = 86_400;
 
 /// Call a function; its answer goes to standard output as it is.
 ///
@@ -38,6 +40,10 @@ pub(crate) struct Invoke {
     /// A request header, `Name: value`; may be given more than once.
     #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = parse_header)]
     header: Vec<(HeaderName, HeaderValue)>,
+    /// How long to wait for the answer, in seconds; a bulk function may take minutes.
+    #[arg(long, value_name = "SECONDS", default_value_t = CALL_LIMIT_S,
+          value_parser = clap::value_parser!(u64).range(1..=CALL_LIMIT_S_MAX))]
+    timeout: u64,
 }
 
 /// How long the token of one call is good for, in seconds: it is made for this call, and the clocks of two machines differ.
@@ -67,7 +73,8 @@ impl Invoke {
         {
             headers.insert(AUTHORIZATION, bearer);
         }
-        let answer = call(context, &url, headers, body).await?;
+        let limit = Duration::from_secs(self.timeout);
+        let answer = call(context, &url, headers, body, limit).await?;
         context.screen.detail(&timing(&answer));
         if let Some(problem) = problem_of(&answer) {
             return Err(Failure::Problem(Box::new(problem)));
@@ -161,11 +168,12 @@ pub(crate) async fn call(
     url: &str,
     headers: HeaderMap,
     body: Vec<u8>,
+    limit: Duration,
 ) -> Result<Answer, Failure> {
     let unreachable =
         |error: &reqwest::Error| Failure::Unreachable { what: url.to_owned(), cause: innermost(error) };
     let http = trusting(reqwest::Client::builder(), context.ca_file())?
-        .timeout(CALL_LIMIT)
+        .timeout(limit)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .build()

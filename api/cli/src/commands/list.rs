@@ -1,5 +1,6 @@
 //! `mfaas list`: the functions of the tenant.
 
+use mfaas_ident::Class;
 use mfaas_wire::{FunctionView, Page};
 
 use crate::failure::{Exit, Failure};
@@ -21,7 +22,7 @@ impl List {
             if rows.is_empty() {
                 "no functions yet: mfaas new hello && mfaas deploy hello".to_owned()
             } else {
-                table(&["name", "live", "latest", "since"], &rows)
+                table(&["name", "class", "live", "latest", "since"], &rows)
             }
         })?;
         Ok(Exit::Ok)
@@ -33,6 +34,7 @@ fn row(function: &FunctionView) -> Vec<String> {
         |version: Option<mfaas_ident::VersionNumber>| version.map_or("-".to_owned(), |v| v.to_string());
     vec![
         function.name.to_string(),
+        function.class.map_or("-", Class::as_str).to_owned(),
         number(function.live_version),
         function.latest_version.to_string(),
         function.created_at.format("%Y-%m-%d %H:%M").to_string(),

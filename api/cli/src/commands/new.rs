@@ -74,7 +74,8 @@ fn manifest(name: &FunctionName) -> String {
     format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          # All of this is optional; these are the defaults.\n\
-         [package.metadata.mfaas]\nhandler = \"handle\"\nbudget = \"1ms\"\nmemory = \"4MiB\"\n\
+         [package.metadata.mfaas]\nhandler = \"handle\"\n\
+         class = \"micro\"       # or \"bulk\": minutes, a gigabyte, large bodies\nbudget = \"1ms\"\nmemory = \"4MiB\"\n\
          isolation = \"shared\"  # or \"process\": workers of your own\n\
          idempotent = false    # true: a call whose worker died may run again\n\
          access = \"tenant\"     # or \"public\": anybody; \"token\": call tokens that name it\n"

@@ -74,6 +74,12 @@ pub(crate) struct Up {
     /// machine's memory at first, then as before.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4096))]
     worker_processes: Option<u32>,
+    /// Worker processes of bulk functions at a time; one a core at first, as far as their memory goes, then as before. 0: none.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=128))]
+    bulk_workers: Option<u32>,
+    /// What they may have together, in MiB; half of the machine's memory at first, then as before.
+    #[arg(long, value_name = "MIB")]
+    bulk_memory_mib: Option<u32>,
     /// Has no effect any more.
     #[arg(long, value_name = "N", hide = true)]
     private_cordons: Option<u32>,
@@ -182,6 +188,8 @@ impl Up {
             share_workers: self.share_workers.clone(),
             isolation: self.isolation.clone(),
             worker_processes: self.worker_processes,
+            bulk_workers: self.bulk_workers,
+            bulk_memory_mib: self.bulk_memory_mib,
             ingress_connections: self.ingress_connections,
             ingress_peer_connections: self.ingress_peer_connections,
             ingress_proxies: self.ingress_proxies.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mfaas_attest::{Statement, TrustedRoot, Verified};
-use mfaas_ident::{Access, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber};
+use mfaas_ident::{Access, Class, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber};
 use mfaas_wire::{AliasView, Page, VersionView};
 use serde::Serialize;
 
@@ -38,6 +38,7 @@ struct Proof {
     idempotent: bool,
     isolation: Isolation,
     access: Access,
+    class: Class,
     /// What the statement says beyond what this release knows; nothing follows from it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     other: BTreeMap<String, serde_json::Value>,
@@ -48,8 +49,8 @@ impl Proof {
     fn text(&self) -> String {
         let Self { name, artifact, signed_by, key_list_version, toolchain, source_tree, .. } = self;
         let mut text = format!(
-            "{name} is what was signed\n  artifact   {artifact}\n  signed by  key {signed_by} of key list {key_list_version}\n  toolchain  {toolchain}\n  source     {source_tree}\n  isolation  {}\n  idempotent {}\n  callers    {}",
-            self.isolation, self.idempotent, self.access
+            "{name} is what was signed\n  artifact   {artifact}\n  signed by  key {signed_by} of key list {key_list_version}\n  toolchain  {toolchain}\n  source     {source_tree}\n  isolation  {}\n  idempotent {}\n  callers    {}\n  class      {}",
+            self.isolation, self.idempotent, self.access, self.class
         );
         for (field, value) in &self.other {
             let value = mfaas_ident::sanitise_line(&value.to_string(), 200);
@@ -173,6 +174,7 @@ fn prove(
         idempotent: declared.idempotent,
         isolation: declared.isolation,
         access: declared.access(),
+        class: declared.class,
         other: admission.fields.as_ref().map_or_else(BTreeMap::new, |fields| fields.optional().clone()),
     })
 }

@@ -17,10 +17,11 @@ pub(crate) struct Versions {
     name: FunctionName,
 }
 
-const HEADINGS: [&str; 10] = [
+const HEADINGS: [&str; 11] = [
     "version",
     "aliases",
     "artifact",
+    "class",
     "budget",
     "memory",
     "callers",
@@ -53,6 +54,7 @@ fn row(version: &VersionView) -> Vec<String> {
         version.version.to_string(),
         if aliases.is_empty() { "-".to_owned() } else { aliases.join(",") },
         version.artifact_digest.short(),
+        version.class.to_string(),
         format!("{} us", version.budget_us),
         format!("{} KiB", version.memory_bytes / 1024),
         version.access.to_string(),

@@ -78,6 +78,7 @@ fn declarations(old: &Admission, new: &Admission) -> Vec<Row> {
         let declared = said.declares();
         [
             ("Who may call", declared.access().as_str().to_owned()),
+            ("Class", declared.class.as_str().to_owned()),
             ("CPU time of a call", said.budget_us.to_string()),
             ("Memory", said.memory_bytes.to_string()),
             ("Isolation", declared.isolation.as_str().to_owned()),

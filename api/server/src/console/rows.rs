@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_catalog::{Builder, QueuePlace};
-use mfaas_ident::{Budget, Digest, MemoryLimit};
+use mfaas_ident::{Budget, Class, Digest, MemoryLimit};
 use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
     AliasView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind, FunctionView, Level, LogLine,
@@ -130,6 +130,7 @@ impl From<DeploymentView> for DeploymentRow {
 /// A row of the table of functions.
 pub(super) struct FunctionRow {
     pub(super) name: String,
+    pub(super) class: &'static str,
     pub(super) live: String,
     pub(super) latest: String,
     pub(super) created_at: String,
@@ -139,6 +140,7 @@ impl From<FunctionView> for FunctionRow {
     fn from(view: FunctionView) -> Self {
         Self {
             name: view.name.to_string(),
+            class: view.class.map_or("-", Class::as_str),
             live: number(view.live_version),
             latest: view.latest_version.to_string(),
             created_at: time(view.created_at),
@@ -155,6 +157,7 @@ pub(super) struct VersionRow {
     pub(super) handler: String,
     pub(super) budget: String,
     pub(super) memory: String,
+    pub(super) class: &'static str,
     pub(super) isolation: &'static str,
     pub(super) access: &'static str,
     pub(super) idempotent: &'static str,
@@ -183,6 +186,7 @@ impl From<VersionView> for VersionRow {
                 .map_or_else(|_| format!("{micros}us"), |budget| budget.to_string()),
             memory: MemoryLimit::from_bytes(bytes)
                 .map_or_else(|_| format!("{bytes} B"), |limit| limit.to_string()),
+            class: view.class.as_str(),
             isolation: view.isolation.as_str(),
             access: view.access.as_str(),
             idempotent: if view.idempotent { "yes" } else { "no" },

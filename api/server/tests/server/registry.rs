@@ -29,6 +29,11 @@ async fn a_function_is_shown_moved_and_deleted_by_its_tenant_only() {
     assert_eq!(version["artifact_digest"], artifact);
     assert_eq!((&version["budget_us"], &version["aliases"]), (&json!(1000), &json!(["live"])));
     assert_eq!((&version["idempotent"], &version["isolation"]), (&json!(true), &json!("process")));
+    assert_eq!((&version["class"], &function["class"]), (&json!("micro"), &json!("micro")));
+    server.db.sql("UPDATE versions SET class = 'bulk'");
+    assert_eq!(server.get("/v1/functions/hello/versions/1", &token).await.json()["class"], "bulk");
+    assert_eq!(server.get("/v1/functions", &token).await.json()["items"][0]["class"], "bulk");
+    server.db.sql("UPDATE versions SET class = 'micro'");
     assert_eq!(server.get("/v1/functions/hello/versions", &token).await.json()["items"][0], version);
     assert_eq!(server.get("/v1/functions/hello/endpoints", &token).await.json()["items"], json!([]));
     for path in ["", "/versions", "/versions/1", "/aliases", "/logs", "/endpoints"] {

@@ -45,6 +45,7 @@ pub(crate) fn audit(tree: SourceTree, layers: &Layers) -> Result<AuditedSource, 
         declared: Declared {
             idempotent: facts.idempotent.unwrap_or_default(),
             isolation: facts.isolation.unwrap_or_default(),
+            class: facts.class.unwrap_or_default(),
             access: facts.access,
         },
         dependencies: facts.dependencies,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mfaas_delivery::{
     NODE_PROTOCOL, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX, RefusedVersion, Report, SetState,
 };
-use mfaas_ident::{Digest, Epoch, sanitise_line};
+use mfaas_ident::{Class, Digest, Epoch, sanitise_line};
 use mfaas_rules::{Code, codes};
 use tokio::sync::watch;
 
@@ -135,7 +135,7 @@ impl Reporter {
             set: status.set,
             ingress_url: self.ingress_url.clone(),
             condition: self.dispatcher.standing().condition(self.dispatcher.is_idle()),
-            workers: count(self.dispatcher.snapshot().workers),
+            workers: count(self.dispatcher.snapshot_of(Class::Micro).workers),
             protection: self.protection.text(),
             functions: status.functions,
             versions: count(status.versions),

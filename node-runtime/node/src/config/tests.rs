@@ -2,7 +2,7 @@
 
 use super::{Config, SpeculationControls};
 use crate::grant::LocalGrants;
-use crate::serving::Sharing;
+use crate::serving::{BulkWorkers, Sharing};
 
 const COMPLETE: &[(&str, &str)] = &[
     ("MFAAS_NODE_NAME", "node-1"),
@@ -61,6 +61,34 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(with("MFAAS_WORKER_PROCESSES", Some("300")).unwrap().workers.processes_max, 300);
     let before = with("MFAAS_PRIVATE_CORDONS", Some("4")).unwrap();
     assert_eq!(before.workers.processes_max, config.workers.processes_max, "it has no effect any more");
+}
+
+/// Bulk workers and their memory fit together, or the node does not start; what is not said follows from the machine.
+#[test]
+fn bulk_workers_have_the_memory_that_they_may_use() {
+    let workers = |variables: &[(&'static str, &str)]| {
+        let variables = COMPLETE.iter().copied().chain(variables.iter().copied()).collect();
+        Config::read(&variables).map(|config| config.workers.bulk).map_err(|e| e.to_string())
+    };
+    let (count, memory) = ("MFAAS_BULK_WORKERS", "MFAAS_BULK_MEMORY_MIB");
+    assert_eq!(workers(&[(memory, "0")]), Ok(None));
+    assert_eq!(workers(&[(count, "0")]), Ok(None), "the operator wants none");
+    assert_eq!(workers(&[(memory, "400")]), Ok(BulkWorkers::within(400 << 20, 1)));
+    assert_eq!(workers(&[(count, "2"), (memory, "800")]), Ok(BulkWorkers::within(800 << 20, 2)));
+    assert_ne!(workers(&[(count, "2"), (memory, "800")]), Ok(None));
+    for (variables, named) in [
+        (
+            &[(count, "2"), (memory, "700")][..],
+            "MFAAS_BULK_WORKERS: 2 bulk workers do not fit into the 700 MiB",
+        ),
+        (&[(count, "129")][..], "MFAAS_BULK_WORKERS"),
+        (&[(count, "many")][..], "MFAAS_BULK_WORKERS"),
+        (&[(memory, "4GiB")][..], "MFAAS_BULK_MEMORY_MIB"),
+        (&[(memory, "999999999999")][..], "MFAAS_BULK_MEMORY_MIB"),
+    ] {
+        let error = workers(variables).unwrap_err();
+        assert!(error.starts_with(named), "{error}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! What a large body holds is reserved as its bytes arrive, not when they are announced: a thousand requests that
 //! say they will send a mebibyte, and do not, hold nothing. Requests and answers have budgets of their own
-//! ([`super::bounds`]), so nobody can keep answers from leaving by sending bodies.
+//! ([`super::bounds`]), so nobody can keep answers from leaving by sending bodies; and those of bulk functions have others
+//! than those of all the rest.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -13,7 +14,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
+use mfaas_abi::frame::{FrameError, GrowingRequest};
 use mfaas_abi::limits;
+use mfaas_ident::Class;
 use mfaas_rules::codes;
 
 use super::peers::{Budget, Full, Pass, Share};
@@ -22,6 +25,8 @@ use super::response::SMALL_BYTES_MAX;
 
 /// A whole request body must arrive within this.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
+/// The same for a bulk function: half a megabyte a second for the largest.
+const BULK_BODY_WAIT_MAX: Duration = Duration::from_secs(120);
 /// When a caller may try again whose body found no room, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
@@ -47,9 +52,50 @@ pub(super) async fn read(body: Incoming, pass: Option<&Pass>) -> Result<Received
     if let Poll::Ready(read) = first {
         return read;
     }
-    tokio::time::timeout(BODY_WAIT_MAX, gathered).await.unwrap_or_else(|_| {
-        Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809).detail("the body came too slowly"))
-    })
+    tokio::time::timeout(BODY_WAIT_MAX, gathered).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
+/// A bulk function's request with its share of the budget.
+#[derive(Debug)]
+pub(super) struct ReceivedFrame {
+    pub(super) frame: Vec<u8>,
+    pub(super) share: Option<Share>,
+}
+
+/// Reads a body to its end into the request that it is of: a large one is not to be there twice, nor copied at once.
+pub(super) async fn read_into(
+    request: GrowingRequest,
+    body: Incoming,
+    pass: Option<&Pass>,
+) -> Result<ReceivedFrame, Problem> {
+    if body.size_hint().lower() > limits::BULK_BODY_BYTES_MAX as u64 {
+        return Err(too_large());
+    }
+    tokio::time::timeout(BULK_BODY_WAIT_MAX, gather_into(request, body, pass))
+        .await
+        .unwrap_or_else(|_| Err(too_slow()))
+}
+
+async fn gather_into(
+    mut request: GrowingRequest,
+    mut body: Incoming,
+    pass: Option<&Pass>,
+) -> Result<ReceivedFrame, Problem> {
+    let mut share = None;
+    while let Some(piece) = body.frame().await {
+        let Ok(piece) = piece.map_err(broken)?.into_data() else { continue };
+        reserve(&mut share, request.body_bytes() + piece.len(), Class::Bulk, pass)?;
+        request.extend(&piece).map_err(|_: FrameError| too_large())?;
+    }
+    Ok(ReceivedFrame { frame: request.finish(), share })
+}
+
+fn broken(_: hyper::Error) -> Problem {
+    Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail("the body broke off")
+}
+
+fn too_slow() -> Problem {
+    Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809).detail("the body came too slowly")
 }
 
 fn too_large() -> Problem {
@@ -73,21 +119,20 @@ async fn gather(mut body: Incoming, pass: Option<&Pass>) -> Result<Received, Pro
     let mut all = Vec::new();
     let mut share = None;
     while let Some(piece) = body.frame().await {
-        let broken = |_| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail("the body broke off");
         let Ok(piece) = piece.map_err(broken)?.into_data() else { continue };
         let length = first.len() + all.len() + piece.len();
         if length > limits::BODY_BYTES_MAX {
             return Err(too_large());
         }
         if first.is_empty() && all.is_empty() {
-            reserve(&mut share, piece.len(), pass)?;
+            reserve(&mut share, piece.len(), Class::Micro, pass)?;
             first = piece;
             continue;
         }
         if all.capacity() < length {
             // Twice as much each time, so that many small pieces are not copied over and over.
             let capacity = length.next_power_of_two().min(limits::BODY_BYTES_MAX);
-            reserve(&mut share, capacity, pass)?;
+            reserve(&mut share, capacity, Class::Micro, pass)?;
             all.reserve_exact(capacity - all.len());
         }
         if all.is_empty() {
@@ -98,12 +143,17 @@ async fn gather(mut body: Incoming, pass: Option<&Pass>) -> Result<Received, Pro
     Ok(Received { bytes: if all.is_empty() { first } else { all.into() }, share })
 }
 
-fn reserve(share: &mut Option<Share>, bytes: usize, pass: Option<&Pass>) -> Result<(), Problem> {
+fn reserve(
+    share: &mut Option<Share>,
+    bytes: usize,
+    class: Class,
+    pass: Option<&Pass>,
+) -> Result<(), Problem> {
     if bytes <= SMALL_BYTES_MAX {
         return Ok(());
     }
     // Every request has one until its answer is made.
     let Some(pass) = pass else { return Err(no_room(Full::Node, "large bodies")) };
-    let share = share.get_or_insert_with(|| pass.share(Budget::Requests));
+    let share = share.get_or_insert_with(|| pass.share(Budget::of_requests(class)));
     share.grow_to(bytes).map_err(|full| no_room(full, "large bodies"))
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use mfaas_abi::limits;
 use mfaas_startup::{VariableError, Variables};
 
 /// Connections at once: each takes a descriptor and up to [`super::listener::HEAD_BYTES_MAX`].
@@ -25,6 +26,11 @@ const PEER_REQUESTS_MAX: usize = 2_048;
 const BODY_BYTES_MAX: usize = 512 << 20;
 /// Of each, of one peer.
 const PEER_BODY_BYTES_MAX: usize = 128 << 20;
+/// The same for bulk functions, whose bodies may have 64 MiB each: eight requests on their way, and as many answers. A budget
+/// of its own, so that callers of bulk functions take nothing from the others.
+const BULK_BODY_BYTES_MAX: usize = 8 * limits::BULK_BODY_BYTES_MAX;
+/// Of each, of one peer.
+const PEER_BULK_BODY_BYTES_MAX: usize = 3 * limits::BULK_BODY_BYTES_MAX;
 /// Named proxies, at most.
 const PROXIES_MAX: usize = 64;
 
@@ -40,6 +46,9 @@ pub(crate) struct Bounds {
     /// Of request bodies and of answers, each.
     pub(super) body_bytes_max: usize,
     pub(super) peer_body_bytes_max: usize,
+    /// The same of requests to bulk functions and of their answers.
+    pub(super) bulk_body_bytes_max: usize,
+    pub(super) peer_bulk_body_bytes_max: usize,
     /// `MFAAS_INGRESS_PROXIES`: addresses that no bound of one peer holds for.
     pub(super) proxies: BTreeSet<IpAddr>,
 }
@@ -54,6 +63,8 @@ impl Bounds {
             peer_requests_max: PEER_REQUESTS_MAX,
             body_bytes_max: BODY_BYTES_MAX,
             peer_body_bytes_max: PEER_BODY_BYTES_MAX,
+            bulk_body_bytes_max: BULK_BODY_BYTES_MAX,
+            peer_bulk_body_bytes_max: PEER_BULK_BODY_BYTES_MAX,
             proxies: BTreeSet::new(),
         }
     }
@@ -71,7 +82,7 @@ impl Bounds {
     }
 
     /// Each bound with its name, for whoever looks at gauges.
-    pub(super) fn named(&self) -> [(&'static str, usize); 6] {
+    pub(super) fn named(&self) -> [(&'static str, usize); 8] {
         [
             ("connections", self.connections_max),
             ("peer_connections", self.peer_connections_max),
@@ -79,6 +90,8 @@ impl Bounds {
             ("peer_requests", self.peer_requests_max),
             ("body_bytes", self.body_bytes_max),
             ("peer_body_bytes", self.peer_body_bytes_max),
+            ("bulk_body_bytes", self.bulk_body_bytes_max),
+            ("peer_bulk_body_bytes", self.peer_bulk_body_bytes_max),
         ]
     }
 }

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, StatusCode, header};
 use mfaas_attest::{CallKey, CallTokenError, RevokedCalls};
 use mfaas_delivery::Availability;
-use mfaas_ident::{Access, FunctionName, FunctionRef, PeerKey, TenantName};
+use mfaas_ident::{Access, Class, FunctionName, FunctionRef, PeerKey, TenantName};
 use mfaas_rules::codes;
 
 pub(crate) use limiter::Share;
@@ -57,6 +57,8 @@ pub(crate) struct Callers {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(super) grant: Grant,
+    /// Of the version that was named then; of a name that leads nowhere the one that may do less.
+    pub(super) class: Class,
     caller: Option<Arc<Known>>,
     _place: Place,
 }
@@ -132,7 +134,8 @@ impl Callers {
             Some(_) | None => Grant::NOTHING,
         };
         // Whoever may call something of that name hears of what is not there from the dispatcher, as of what has gone meanwhile.
-        let access = dispatcher.access(tenant, &function.name, function.selector.as_ref());
+        let named = dispatcher.named(tenant, &function.name, function.selector.as_ref());
+        let (access, class) = (named.map(|(access, _)| access), named.map(|(_, class)| class));
         if !grant.is_something() && access != Some(Access::Public) {
             // Which names are public is known when they are loaded. Until all are, any name may be one, so none tells anything.
             if access.is_none() && !dispatcher.is_whole() {
@@ -146,7 +149,7 @@ impl Callers {
             None => (Whom::Address(peer), self.share),
         };
         let place = self.place((&whom, tenant, &function.name), share)?;
-        Ok(Admitted { grant, caller, _place: place })
+        Ok(Admitted { grant, class: class.unwrap_or_default(), caller, _place: place })
     }
 
     /// Asked again when the call's body has arrived: its token may have been revoked meanwhile.

@@ -50,7 +50,7 @@ const SEND_BYTES_MAX: usize = 64 << 10;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A connection on which no request began or ended for this long is closed: calls take seconds at most, so either nobody asks or
-/// nobody takes the answers.
+/// nobody takes the answers. Not while a bulk call is on its way, which may take minutes.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 /// How often connections are looked at: what is to end after a time ends up to so much earlier or later.
 const LOOK: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ const LOOK: Duration = Duration::from_secs(10);
 const PARTING_MAX: Duration = Duration::from_secs(5);
 /// What a caller may still send after the last answer, so that the answer arrives, and for how long. More than the CLI's
 /// largest request.
-const LINGER_BYTES_MAX: u64 = 16 << 20;
+const LINGER_BYTES_MAX: u64 = 65 << 20;
 const LINGER_MAX: Duration = Duration::from_secs(2);
 /// Sent bytes that the peer does not take in this time end the connection, in milliseconds.
 const UNTAKEN_MS_MAX: u32 = 30_000;
@@ -317,7 +317,7 @@ async fn run<C: Future>(
             }
         }
         let now = asked.beats();
-        quiet = if now == beats { quiet + LOOK } else { Duration::ZERO };
+        quiet = if now == beats && !asked.has_long_call() { quiet + LOOK } else { Duration::ZERO };
         beats = now;
         // Nothing was asked, so there is nothing to finish.
         if matches!(version, Version::One) && asked.is_idle() && quiet >= HEAD_WAIT_MAX {

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use mfaas_ident::PeerKey;
+use mfaas_ident::{Class, PeerKey};
 use mfaas_ring::clock::ticks;
 use tokio::task::AbortHandle;
 
@@ -30,6 +30,8 @@ struct Held {
     requests: AtomicUsize,
     request_bytes: AtomicUsize,
     answer_bytes: AtomicUsize,
+    bulk_request_bytes: AtomicUsize,
+    bulk_answer_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +71,36 @@ pub(super) enum Full {
 pub(super) enum Budget {
     Requests,
     Answers,
+    BulkRequests,
+    BulkAnswers,
+}
+
+impl Budget {
+    /// Of bodies of requests to functions of this class.
+    pub(super) fn of_requests(class: Class) -> Self {
+        match class {
+            Class::Micro => Self::Requests,
+            Class::Bulk => Self::BulkRequests,
+        }
+    }
+
+    /// Of their answers.
+    pub(super) fn of_answers(class: Class) -> Self {
+        match class {
+            Class::Micro => Self::Answers,
+            Class::Bulk => Self::BulkAnswers,
+        }
+    }
+
+    /// What may be held of it by one peer, and by all.
+    fn bounds(self, bounds: &Bounds) -> (usize, usize) {
+        match self {
+            Self::Requests | Self::Answers => (bounds.peer_body_bytes_max, bounds.body_bytes_max),
+            Self::BulkRequests | Self::BulkAnswers => {
+                (bounds.peer_bulk_body_bytes_max, bounds.bulk_body_bytes_max)
+            }
+        }
+    }
 }
 
 /// One connection, for as long as anything of it is held.
@@ -79,6 +111,8 @@ pub(super) struct Connection {
     number: u64,
     /// Requests on their way.
     asked: AtomicUsize,
+    /// Bulk calls among them that a worker has, or that wait for one.
+    long: AtomicUsize,
     /// Counts their beginnings and ends.
     beats: AtomicU64,
     /// The last of them, in ticks.
@@ -111,6 +145,7 @@ impl Peers {
             peer,
             number,
             asked: AtomicUsize::new(0),
+            long: AtomicUsize::new(0),
             beats: AtomicU64::new(0),
             last: AtomicU64::new(ticks()),
             end: OnceLock::new(),
@@ -223,6 +258,11 @@ impl Connection {
         self.asked.load(Ordering::Relaxed) == 0
     }
 
+    /// Whether a call is on its way that may take minutes: then it says nothing that nothing happens.
+    pub(super) fn has_long_call(&self) -> bool {
+        self.long.load(Ordering::Relaxed) > 0
+    }
+
     fn beat(&self) {
         self.last.store(ticks(), Ordering::Relaxed);
         self.beats.fetch_add(1, Ordering::Relaxed);
@@ -237,6 +277,25 @@ impl Pass {
     /// No bytes yet of that budget.
     pub(super) fn share(&self, budget: Budget) -> Share {
         Share { connection: Arc::clone(&self.0), budget, bytes: 0 }
+    }
+}
+
+/// A bulk call on its way: over when this is dropped.
+#[derive(Debug)]
+pub(super) struct LongCall(Arc<Connection>);
+
+impl Pass {
+    /// A bulk call of the request begins to wait for its answer.
+    pub(super) fn long_call(&self) -> LongCall {
+        self.0.long.fetch_add(1, Ordering::Relaxed);
+        LongCall(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for LongCall {
+    fn drop(&mut self) {
+        give_back(&self.0.long, 1);
+        self.0.beat();
     }
 }
 
@@ -262,12 +321,12 @@ impl Share {
     /// Takes what is missing to so many bytes. Nobody waits: who sends slowly would hold up who does not.
     pub(super) fn grow_to(&mut self, bytes: usize) -> Result<(), Full> {
         let Connection { peers, peer, .. } = &*self.connection;
-        let bounds = &peers.bounds;
+        let (peer_max, all_max) = self.budget.bounds(&peers.bounds);
         let more = bytes.saturating_sub(self.bytes);
-        let own_max = if peer.is_exempt { usize::MAX } else { bounds.peer_body_bytes_max };
+        let own_max = if peer.is_exempt { usize::MAX } else { peer_max };
         let (own, all) = (peer.held.bytes(self.budget), peers.all.bytes(self.budget));
         take(own, more, own_max).ok_or(Full::Peer)?;
-        if take(all, more, bounds.body_bytes_max).is_none() {
+        if take(all, more, all_max).is_none() {
             give_back(own, more);
             return Err(Full::Node);
         }
@@ -289,6 +348,8 @@ impl Held {
         match budget {
             Budget::Requests => &self.request_bytes,
             Budget::Answers => &self.answer_bytes,
+            Budget::BulkRequests => &self.bulk_request_bytes,
+            Budget::BulkAnswers => &self.bulk_answer_bytes,
         }
     }
 }

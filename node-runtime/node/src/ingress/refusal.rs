@@ -41,6 +41,7 @@ pub(super) fn refused(error: CallError) -> Problem {
         CallError::Draining => {
             Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0815).retry_after(DRAINING_RETRY_AFTER_S)
         }
+        CallError::TooLarge => Problem::of(StatusCode::PAYLOAD_TOO_LARGE, codes::MF0809),
         CallError::Gone => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808),
     }
 }

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use mfaas_ident::Class;
 
 use super::peers::{Budget, Full, Pass, Share};
 
@@ -23,13 +24,18 @@ pub(super) struct Answer {
 
 impl Answer {
     /// The response of a function: everything of `encoded` from `from` on, and nothing is copied.
-    pub(super) fn of_function(encoded: Vec<u8>, from: usize, pass: &mut Option<Pass>) -> Result<Self, Full> {
+    pub(super) fn of_function(
+        encoded: Vec<u8>,
+        from: usize,
+        class: Class,
+        pass: &mut Option<Pass>,
+    ) -> Result<Self, Full> {
         if from >= encoded.len() {
             return Ok(Self::default());
         }
         let share = match pass {
             Some(pass) if encoded.len() > SMALL_BYTES_MAX => {
-                let mut share = pass.share(Budget::Answers);
+                let mut share = pass.share(Budget::of_answers(class));
                 share.grow_to(encoded.len())?;
                 Some(share)
             }

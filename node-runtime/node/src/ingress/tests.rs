@@ -354,8 +354,7 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
 }
 
 fn answered(outcome: Outcome, completion: Option<Completion>) -> Response {
-    let served =
-        Arc::new(Served { id: mfaas_dispatch::FunctionId(1), key: key("hello", 3), access: Access::Public });
+    let served = Arc::new(Served::for_test(mfaas_dispatch::FunctionId(1), key("hello", 3), Access::Public));
     let (queued, ran) = (Duration::from_micros(20), Duration::from_millis(2));
     face().answer_of(Answered { outcome, completion, served, queued, ran }, Some("node.example"), &mut None)
 }
@@ -402,6 +401,7 @@ fn a_call_that_is_not_accepted_has_its_status() {
     assert_eq!(full.headers()[header::RETRY_AFTER], "7");
     for (error, wanted) in [
         (CallError::Unknown, 404),
+        (CallError::TooLarge, 413),
         (CallError::NotLoaded, 503),
         (CallError::Refused(Refusal::NotServed), 404),
         (CallError::Refused(Refusal::NotLoadable), 503),

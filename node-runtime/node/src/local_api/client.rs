@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use mfaas_abi::Status;
 use mfaas_abi::frame::{RequestFrame, encode_request};
+use mfaas_abi::limits::FRAME_BYTES_MAX;
 use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::local_api::{LocalEnd, is_gone};
 use mfaas_ring::{Answer, Bell, Completion, Job, RingError, WakeWord};
@@ -244,6 +245,10 @@ impl Client {
 
     fn write(&mut self, reply: &Reply) -> Result<(), RingError> {
         match reply {
+            // Of a bulk function, through a ring that is not made for such.
+            Reply::Ended(done) if done.response.len() > FRAME_BYTES_MAX => {
+                self.write(&Reply::Refused(codes::MF0810))
+            }
             Reply::Ended(done) => {
                 count("");
                 let answer = Answer {

@@ -16,6 +16,7 @@ pub(super) fn of_error(error: &CallError) -> Code {
         }
         CallError::Refused(Refusal::Banned { .. }) => codes::MF0813,
         CallError::Draining => codes::MF0815,
+        CallError::TooLarge => codes::MF0809,
         CallError::Gone => codes::MF0808,
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum CallError {
     Unknown,
     /// It is named by the set that the node is being brought to, or no set is in force yet.
     NotLoaded,
+    /// Its request is larger than the version takes that is named now.
+    TooLarge,
     /// The scheduler did not accept it.
     Refused(Refusal),
     /// The node is being drained.

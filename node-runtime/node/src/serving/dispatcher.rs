@@ -3,14 +3,17 @@
 //! Naming a version and handing the call in happen under one hold of the table, and a function is
 //! retired only after the table that names it was swapped: so no swap comes between the two and
 //! loses a call. Nothing in here waits for the dispatcher but a caller that awaits an answer.
+//!
+//! Names are common to all functions; behind them each class has a dispatcher of its own ([`Lane`]).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use mfaas_abi::limits;
 use mfaas_dispatch::{FunctionId, Loaded, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{Access, Digest, FunctionName, Selector, TenantName};
+use mfaas_ident::{Access, Class, Digest, FunctionName, Selector, TenantName};
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
 use tokio::sync::oneshot;
@@ -20,7 +23,8 @@ use super::awaited::Awaited;
 use super::call::{Answered, Asked, CallError, Way};
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
-use super::pools::Pools;
+use super::pools::ClassPools;
+use super::process::WorkerKind;
 use super::services::NodeServices;
 use super::shared::SharedEngine;
 use super::table::{Names, Route, Served, Table};
@@ -57,22 +61,31 @@ pub(crate) struct RouteChange<'a> {
 /// The numbers that the scheduler knows names by. None is ever given to another name.
 #[derive(Debug)]
 struct Numbers {
-    functions: HashMap<ImageKey, FunctionId>,
+    functions: HashMap<ImageKey, Numbered>,
     tenants: HashMap<TenantName, TenantId>,
     /// What was defined and not retired.
     defined: HashMap<Name, HashSet<ImageKey>>,
-    pools: Pools,
+    pools: ClassPools,
+}
+
+/// What a function is known by: its number, which no function of another class has either.
+#[derive(Debug, Clone, Copy)]
+struct Numbered {
+    id: FunctionId,
+    class: Class,
 }
 
 impl Numbers {
-    fn new(pools: Pools) -> Self {
+    fn new(pools: ClassPools) -> Self {
         let (functions, tenants, defined) = Default::default();
         Self { functions, tenants, defined, pools }
     }
 
-    fn function(&mut self, key: &ImageKey) -> FunctionId {
+    fn function(&mut self, image: &VerifiedImage) -> FunctionId {
         let next = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
-        *self.functions.entry(key.clone()).or_insert(FunctionId(next))
+        let numbered = Numbered { id: FunctionId(next), class: image.terms().class };
+        // The key names the statement that says the class.
+        self.functions.entry(image.key().clone()).or_insert(numbered).id
     }
 
     fn tenant(&mut self, tenant: &TenantName) -> TenantId {
@@ -81,8 +94,8 @@ impl Numbers {
     }
 
     fn served(&mut self, image: &VerifiedImage) -> Served {
-        let key = image.key();
-        Served { id: self.function(key), key: key.clone(), access: image.declared().access() }
+        let (id, key) = (self.function(image), image.key().clone());
+        Served { id, key, access: image.declared().access(), terms: image.terms() }
     }
 
     /// What the scheduler learns of an image: its declaration decides where it runs, and whether twice.
@@ -93,8 +106,8 @@ impl Numbers {
         let served = self.served(image);
         let terms = Loaded {
             tenant,
-            pool: self.pools.of(served.id, tenant, image),
-            budget: key.budget,
+            pool: self.pools.of(served.terms.class).of(served.id, tenant, image),
+            budget: served.terms.budget,
             idempotent: image.declared().idempotent,
             bytes: image.bank_bytes(),
             residency: Residency::Preloaded,
@@ -103,80 +116,93 @@ impl Numbers {
     }
 
     /// Gives back the room that was planned for an image.
-    fn release(&mut self, key: &ImageKey) -> FunctionId {
-        let function = self.function(key);
-        self.pools.release(function);
-        function
+    fn release(&mut self, key: &ImageKey) -> Option<Numbered> {
+        let numbered = *self.functions.get(key)?;
+        self.pools.of(numbered.class).release(numbered.id);
+        Some(numbered)
     }
 
     fn forget(&mut self, key: &ImageKey) {
-        self.release(key);
+        let _ = self.release(key);
         if let Some(defined) = self.defined.get_mut(&name_of(key)) {
             defined.remove(key);
         }
     }
 
     /// Forgets what was defined of that function and is not `kept`: artifacts and their functions.
-    fn forget_others(&mut self, name: &Name, kept: &Route) -> Vec<(Digest, FunctionId)> {
+    fn forget_others(&mut self, name: &Name, kept: &Route) -> Vec<(Digest, Numbered)> {
         let Some(defined) = self.defined.get_mut(name) else { return Vec::new() };
         let is_kept = |key: &ImageKey| kept.images.get(&key.version).is_some_and(|image| image.key() == key);
         let gone: Vec<ImageKey> = defined.extract_if(|key| !is_kept(key)).collect();
         if defined.is_empty() {
             self.defined.remove(name);
         }
-        gone.into_iter().map(|key| (key.digest, self.release(&key))).collect()
+        gone.into_iter().filter_map(|key| Some((key.digest, self.release(&key)?))).collect()
     }
 }
 
-/// The node's dispatcher, as others see it. Its thread ends when this is dropped.
+/// The dispatcher of one class: the way to its engine, and what that shows of itself.
+#[derive(Debug, Clone)]
+pub(super) struct Lane {
+    pub(super) kind: WorkerKind,
+    pub(super) intake: Intake,
+    pub(super) engine: Arc<SharedEngine>,
+    pub(super) published: Arc<Mutex<Published>>,
+    /// Workers that tenants share, and that are there from the start.
+    pub(super) workers: usize,
+}
+
+impl Lane {
+    fn snapshot(&self) -> Snapshot {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).snapshot
+    }
+
+    /// Puts a call into the queue, for the engine's thread.
+    fn offer(&self, call: Call) -> Result<(), CallError> {
+        let full = CallError::Refused(Refusal::QueueFull { retry_after_s: RETRY_AFTER_S });
+        self.intake.offer(call).map_err(|_| full)
+    }
+}
+
+/// The node's dispatcher, as others see it. Its threads end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
-    intake: Intake,
-    engine: Arc<SharedEngine>,
+    micro: Lane,
+    /// Where bulk functions run here.
+    bulk: Option<Lane>,
     table: RwLock<Table>,
     /// Names of this one that lead nowhere are on their way.
     awaited: RwLock<Option<Awaited>>,
     /// Functions on their way that were called since the last look, `WANTED_MAX` at most.
     wanted: Mutex<BTreeSet<Name>>,
     numbers: Mutex<Numbers>,
-    /// Workers that tenants share, and that are there from the start.
-    workers: usize,
     /// A table was given, even if it is empty.
     serving: AtomicBool,
     /// A whole set was in force once.
     whole: AtomicBool,
-    published: Arc<Mutex<Published>>,
     standing: Arc<Standing>,
     usage: Arc<Usage>,
 }
 
 impl Dispatcher {
-    /// The handle of the thread behind `intake`. `pools` says which workers run what.
-    pub(super) fn new(
-        intake: Intake,
-        engine: Arc<SharedEngine>,
-        published: Arc<Mutex<Published>>,
-        workers: usize,
-        pools: Pools,
-        services: &NodeServices,
-    ) -> Self {
+    /// The handle of the threads behind these. `pools` says which workers run what.
+    pub(super) fn new(micro: Lane, bulk: Option<Lane>, pools: ClassPools, services: &NodeServices) -> Self {
         let (table, awaited, wanted, serving, whole) = Default::default();
         let numbers = Mutex::new(Numbers::new(pools));
         let (standing, usage) = (Arc::clone(&services.standing), Arc::clone(&services.usage));
-        Self {
-            intake,
-            engine,
-            table,
-            awaited,
-            wanted,
-            numbers,
-            workers,
-            serving,
-            whole,
-            published,
-            standing,
-            usage,
+        Self { micro, bulk, table, awaited, wanted, numbers, serving, whole, standing, usage }
+    }
+
+    /// The one for functions of a class, if they run here.
+    fn lane(&self, class: Class) -> Option<&Lane> {
+        match class {
+            Class::Micro => Some(&self.micro),
+            Class::Bulk => self.bulk.as_ref(),
         }
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        std::iter::once(&self.micro).chain(&self.bulk)
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -193,6 +219,10 @@ impl Dispatcher {
             if !grant.opens(found.access) {
                 return Err(CallError::Unknown);
             }
+            // The name may lead to another class than when the request was read.
+            if frame.len() > limits::frame_bytes_max(found.body_bytes_max()) {
+                return Err(CallError::TooLarge);
+            }
             let served = Arc::clone(found);
             Ok(Call { served, frame, since, wait_us_max, reply })
         };
@@ -200,15 +230,15 @@ impl Dispatcher {
         answer.await.unwrap_or(Err(CallError::Gone))
     }
 
-    /// Who may call the version that is named now.
-    pub(crate) fn access(
+    /// Who may call the version that is named now, and its class.
+    pub(crate) fn named(
         &self,
         tenant: &TenantName,
         function: &FunctionName,
         selector: Option<&Selector>,
-    ) -> Option<Access> {
+    ) -> Option<(Access, Class)> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.resolve(tenant, function, selector).map(|served| served.access)
+        table.resolve(tenant, function, selector).map(|served| (served.access, served.terms.class))
     }
 
     /// Why a name leads nowhere.
@@ -257,15 +287,23 @@ impl Dispatcher {
         way: Way,
     ) -> Result<(), CallError> {
         let table = || self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let engine = (way == Way::Direct).then(|| self.engine.hold()).flatten();
+        let queue = |call: Call| {
+            let lane = self.lane(call.served.terms.class).ok_or(CallError::Unknown)?;
+            lane.offer(call)
+        };
+        let engine = (way == Way::Direct).then(|| self.micro.engine.hold()).flatten();
         let Some(mut engine) = engine else {
             let table = table();
-            let full = CallError::Refused(Refusal::QueueFull { retry_after_s: RETRY_AFTER_S });
-            return self.intake.offer(named(&table)?).map_err(|_| full);
+            return queue(named(&table)?);
         };
         let job = {
             let table = table();
-            engine.submit(named(&table)?)
+            let call = named(&table)?;
+            if call.served.terms.class != Class::Micro {
+                // The other engine's, which no caller turns: its calls take long to hand over.
+                return queue(call);
+            }
+            engine.submit(call)
         };
         engine.look(job);
         Ok(())
@@ -281,19 +319,27 @@ impl Dispatcher {
         let mut failed = Vec::new();
         let mut waiting = Vec::new();
         for image in images {
+            let lane = match self.lane_for(image) {
+                Ok(lane) => lane,
+                Err(refused) => {
+                    tracing::error!(function = %image.key(), %refused, "a function is not served here");
+                    failed.push((image.key().clone(), refused));
+                    continue;
+                }
+            };
             let (served, terms) = self.numbers().define(image);
             let (done, result) = oneshot::channel();
-            waiting.push((image.key(), served.id, result));
+            waiting.push((image.key(), lane, served.id, result));
             let definition = Definition { served: Arc::new(served), image: Arc::clone(image), terms, done };
-            self.intake.send(Event::Define(Box::new(definition)));
+            lane.intake.send(Event::Define(Box::new(definition)));
         }
         let deadline = Instant::now() + DEFINE_WAIT_MAX;
-        for (key, function, result) in waiting {
+        for (key, lane, function, result) in waiting {
             match tokio::time::timeout_at(deadline, result).await {
                 Ok(Ok(Ok(()))) => {}
                 Ok(Ok(Err(reason))) => {
                     self.numbers().forget(key);
-                    self.intake.send(Event::Retire(function));
+                    lane.intake.send(Event::Retire(function));
                     let message = format!("{key} cannot be loaded: {reason}");
                     failed.push((key.clone(), Refused::new(codes::MF0709, message)));
                 }
@@ -304,11 +350,26 @@ impl Dispatcher {
         Ok(failed)
     }
 
+    /// Where an image runs, if this node has workers for it.
+    fn lane_for(&self, image: &VerifiedImage) -> Result<&Lane, Refused> {
+        let (key, terms) = (image.key(), image.terms());
+        let Some(lane) = self.lane(terms.class) else {
+            return Err(Refused::new(codes::MF0722, format!("{key}: this node runs no bulk functions")));
+        };
+        let most = lane.kind.memory_max;
+        if terms.memory > most {
+            let message =
+                format!("{key} asks for {} of memory, this node's workers have {most}", terms.memory);
+            return Err(Refused::new(codes::MF0722, message));
+        }
+        Ok(lane)
+    }
+
     /// Waits for the shared workers, if there are any; some are enough at the deadline.
     async fn await_workers(&self, deadline: Instant) -> Result<(), Stalled> {
         loop {
-            match self.snapshot().workers {
-                all if all >= self.workers => return Ok(()),
+            match self.micro.snapshot().workers {
+                all if all >= self.micro.workers => return Ok(()),
                 0 if Instant::now() >= deadline => return Err(Stalled),
                 _ if Instant::now() >= deadline => return Ok(()),
                 _ => tokio::time::sleep(LOOK).await,
@@ -318,7 +379,7 @@ impl Dispatcher {
 
     /// The least that an image must be to run here.
     pub(crate) fn minimum(&self) -> MachineCode {
-        self.numbers().pools.minimum()
+        self.numbers().pools.micro.minimum()
     }
 
     /// How full the windows of workers are.
@@ -327,8 +388,8 @@ impl Dispatcher {
     }
 
     /// What is planned to lie in each bank of a slab, in bytes.
-    pub(super) fn planned_bytes(&self, slab: u32) -> u64 {
-        self.numbers().pools.planned_bytes(slab)
+    pub(super) fn planned_bytes(&self, class: Class, slab: u32) -> u64 {
+        self.numbers().pools.of(class).planned_bytes(slab)
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
@@ -351,20 +412,17 @@ impl Dispatcher {
         self.serving.store(true, Ordering::Release);
         let mut numbers = self.numbers();
         for RouteChange { name, route, revoked } in changes {
-            for (artifact, function) in numbers.forget_others(name, route) {
+            for (artifact, Numbered { id, class }) in numbers.forget_others(name, route) {
+                let Some(lane) = self.lane(class) else { continue };
                 let is_revoked = revoked.is_some_and(|revoked| revoked.contains(&artifact));
-                self.intake.send(if is_revoked {
-                    Event::Withdraw(function)
-                } else {
-                    Event::Retire(function)
-                });
+                lane.intake.send(if is_revoked { Event::Withdraw(id) } else { Event::Retire(id) });
             }
         }
     }
 
     /// Bans and lifts what the node's directives ban and no longer ban.
     pub(crate) fn hold_bans(&self) {
-        self.intake.send(Event::HoldBans);
+        self.lanes().for_each(|lane| lane.intake.send(Event::HoldBans));
     }
 
     /// What the node is to take, and the bans in force.
@@ -378,20 +436,38 @@ impl Dispatcher {
     }
 
     /// Accepts nothing more. Resolves when every accepted call is answered.
-    pub(crate) fn stop(&self) -> oneshot::Receiver<()> {
-        let (idle, result) = oneshot::channel();
-        self.intake.send(Event::Stop(idle));
-        result
+    pub(crate) fn stop(&self) -> impl Future<Output = ()> + use<> {
+        let idle = self.lanes().map(|lane| {
+            let (idle, result) = oneshot::channel();
+            lane.intake.send(Event::Stop(idle));
+            result
+        });
+        let idle: Vec<_> = idle.collect();
+        async move {
+            for result in idle {
+                // A thread that is gone has answered everybody.
+                let _ = result.await;
+            }
+        }
     }
 
-    /// Resolves when the thread is gone, which it never is while this is held, but for a bug of ours.
+    /// Resolves when a thread is gone, which none is while this is held, but for a bug of ours.
     pub(crate) async fn ended(&self) {
-        self.intake.closed().await;
+        let bulk = async {
+            match &self.bulk {
+                Some(lane) => lane.intake.closed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.micro.intake.closed() => {}
+            () = bulk => {}
+        }
     }
 
     /// Ends every worker; what runs on them is answered as lost.
     pub(crate) fn kill_workers(&self) {
-        self.intake.send(Event::KillWorkers);
+        self.lanes().for_each(|lane| lane.intake.send(Event::KillWorkers));
     }
 
     /// Whether calls can be named at all.
@@ -415,14 +491,21 @@ impl Dispatcher {
         waiting == 0 && running == 0
     }
 
-    /// Counts of a moment ago.
+    /// Counts of a moment ago, over all functions.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner).snapshot
+        self.lanes().map(Lane::snapshot).fold(Snapshot::default(), Snapshot::and)
+    }
+
+    /// The same over those of one class.
+    pub(crate) fn snapshot_of(&self, class: Class) -> Snapshot {
+        self.lane(class).map_or_else(Snapshot::default, Lane::snapshot)
     }
 
     /// Banned versions that are still routed to, with the crashes that led to the ban.
     pub(crate) fn banned(&self) -> Vec<(Arc<Served>, u32)> {
-        let banned = self.published.lock().unwrap_or_else(PoisonError::into_inner).banned.clone();
+        let of_lane =
+            |lane: &Lane| lane.published.lock().unwrap_or_else(PoisonError::into_inner).banned.clone();
+        let banned: Vec<_> = self.lanes().flat_map(of_lane).collect();
         if banned.is_empty() {
             return Vec::new();
         }
@@ -439,6 +522,6 @@ fn name_of(key: &ImageKey) -> Name {
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        self.intake.send(Event::End);
+        self.lanes().for_each(|lane| lane.intake.send(Event::End));
     }
 }

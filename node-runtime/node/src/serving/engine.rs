@@ -344,13 +344,13 @@ impl Engine {
     fn start(&mut self, worker: WorkerId, job: JobId, slot: u32) {
         let now = ticks();
         let Some(call) = self.calls.start(job, now) else { return };
-        let key = &call.served.key;
+        let terms = &call.served.terms;
         let submission = Submission {
             call_id: job.0,
             function: slot,
-            // At most ten seconds in microseconds, so the cast keeps it.
-            budget_us: key.budget.as_micros() as u32,
-            memory_bytes: key.memory.as_bytes(),
+            // At most ten minutes in microseconds, so the cast keeps it.
+            budget_us: terms.budget.as_micros() as u32,
+            memory_bytes: terms.memory.as_bytes(),
             frame: &call.frame,
         };
         if let Err(error) = self.workers.submit(worker, now, submission) {

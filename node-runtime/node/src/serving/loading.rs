@@ -52,6 +52,8 @@ pub(crate) struct Loading {
     pub(crate) ends: HashMap<FunctionId, u32>,
     /// The life of each slab that the loader has, by its number.
     pub(crate) slabs: HashMap<u32, u32>,
+    /// No loader is there before there is something for it to do.
+    pub(crate) on_demand: bool,
 }
 
 /// The loader cannot go on.
@@ -71,12 +73,17 @@ impl Loading {
     /// Runs until the dispatcher is gone.
     pub(crate) fn run(mut self) {
         let mut pause = RESTART_PAUSE_MIN;
+        let mut first = None;
+        if self.on_demand {
+            let Ok(task) = self.tasks.recv() else { return };
+            first = Some(task);
+        }
         while !self.over.load(Ordering::Acquire) {
             match Loader::start(&self.program) {
                 Ok(mut loader) => {
                     pause = RESTART_PAUSE_MIN;
                     tracing::info!(pid = loader.pid(), "a loader is ready");
-                    if self.serve(&mut loader).is_ok() {
+                    if self.serve(&mut loader, first.take()).is_ok() {
                         return;
                     }
                     metrics::counter!("mfaas_loader_restarts_total").increment(1);
@@ -94,8 +101,8 @@ impl Loading {
     }
 
     /// Carries out tasks until there are none any more (`Ok`) or the loader is gone.
-    fn serve(&mut self, loader: &mut Loader) -> Result<(), Gone> {
-        while let Ok(task) = self.tasks.recv() {
+    fn serve(&mut self, loader: &mut Loader, mut first: Option<Task>) -> Result<(), Gone> {
+        while let Some(task) = first.take().or_else(|| self.tasks.recv().ok()) {
             match task {
                 Task::Load { function, slab, image } => self.load(loader, slab, function, &image)?,
                 Task::Unload { slot, slab } => {

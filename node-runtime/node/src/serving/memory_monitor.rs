@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mfaas_ident::MemoryLimit;
+use mfaas_abi::limits::BULK_FRAME_BYTES_MAX;
+use mfaas_ident::Class;
 
 use super::dispatcher::Dispatcher;
+use super::process::WorkerKind;
 use super::supervisor::WorkerSupervisor;
 
 /// How often, while the node runs.
@@ -24,13 +26,14 @@ const WORKER_BYTES: u64 = 64 << 20;
 pub(super) fn start(
     dispatcher: Weak<Dispatcher>,
     supervisor: Arc<WorkerSupervisor>,
+    kind: WorkerKind,
     over: Arc<AtomicBool>,
 ) -> std::io::Result<()> {
     let monitor = move || {
         while !over.load(Ordering::Acquire) {
             std::thread::sleep(LOOK);
             let Some(dispatcher) = dispatcher.upgrade() else { return };
-            supervisor.end_large(|slab| bytes_max(dispatcher.planned_bytes(slab)));
+            supervisor.end_large(|slab| bytes_max(kind, dispatcher.planned_bytes(kind.class, slab)));
         }
     };
     std::thread::Builder::new().name("memory-monitor".to_owned()).spawn(monitor).map(drop)
@@ -38,6 +41,12 @@ pub(super) fn start(
 
 /// What a worker may hold: itself, the largest arena, and the data of all that lies in its window, of which
 /// `planned_bytes` of each bank are taken.
-fn bytes_max(planned_bytes: u64) -> u64 {
-    WORKER_BYTES + MemoryLimit::MAX.as_bytes() + planned_bytes
+fn bytes_max(kind: WorkerKind, planned_bytes: u64) -> u64 {
+    let bodies = match kind.class {
+        // They are among what was seen.
+        Class::Micro => 0,
+        // A request in the call's memory, and the answer that is made of what it left.
+        Class::Bulk => 2 * BULK_FRAME_BYTES_MAX as u64,
+    };
+    WORKER_BYTES + bodies + kind.memory_max.as_bytes() + planned_bytes
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mfaas_dispatch::{FunctionId, PoolKey, PoolKind, TenantId};
+use mfaas_ident::Class;
 use mfaas_ident::{Isolation, TenantName};
 
 use super::windows::{Fill, Windows};
@@ -19,7 +20,33 @@ use crate::image::{MachineCode, VerifiedImage};
 /// The longest budget of a short call: what a neighbour in a shared pool may have to wait for.
 pub(super) const SHORT_BUDGET_MAX: Duration = Duration::from_millis(100);
 
-/// What decides it.
+/// What decides it for functions of each class.
+#[derive(Debug)]
+pub(super) struct ClassPools {
+    pub(super) micro: Pools,
+    pub(super) bulk: Pools,
+}
+
+impl ClassPools {
+    /// Of a class.
+    pub(super) fn of(&mut self, class: Class) -> &mut Pools {
+        match class {
+            Class::Micro => &mut self.micro,
+            Class::Bulk => &mut self.bulk,
+        }
+    }
+
+    /// How full the windows of all are.
+    pub(super) fn fill(&self) -> Fill {
+        let (micro, bulk) = (self.micro.fill(), self.bulk.fill());
+        Fill {
+            windows: micro.windows + bulk.windows,
+            fullest_bytes: micro.fullest_bytes.max(bulk.fullest_bytes),
+        }
+    }
+}
+
+/// What decides it for functions of one class.
 #[derive(Debug)]
 pub(super) struct Pools {
     /// There are workers that tenants share.
@@ -54,7 +81,7 @@ impl Pools {
         let (key, isolation) = (image.key(), image.declared().isolation);
         let own = !self.shared || isolation == Isolation::Process || self.isolated.contains(&key.tenant);
         let slab = self.windows.place(function, tenant, image.code(), own, image.bank_bytes());
-        let short = u128::from(key.budget.as_micros()) <= SHORT_BUDGET_MAX.as_micros();
+        let short = u128::from(image.terms().budget.as_micros()) <= SHORT_BUDGET_MAX.as_micros();
         PoolKey { slab, kind: if short { PoolKind::Short } else { PoolKind::Long } }
     }
 

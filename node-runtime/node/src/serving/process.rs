@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt as _, FdMapping};
-use mfaas_ident::MemoryLimit;
+use mfaas_ident::{Class, MemoryLimit};
 use mfaas_ring::preload::{
     CONTROL_BYTES_MAX, ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, PRELOAD_BYTES_MAX, Preload,
     SpeculationControls, StartLine,
@@ -31,6 +31,27 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) const RING_SLOTS: u32 = 8;
 /// Everything that a worker may say while it starts.
 const REPORT_BYTES_MAX: usize = (ERROR_BYTES_MAX + 3 * CONTROL_BYTES_MAX) * 6 + 300;
+
+/// What kind of calls a worker is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WorkerKind {
+    /// Of the functions that it runs.
+    pub(crate) class: Class,
+    /// The largest arena that a call may have.
+    pub(crate) memory_max: MemoryLimit,
+}
+
+impl WorkerKind {
+    /// For functions of class `micro`.
+    pub(crate) const MICRO: Self = Self { class: Class::Micro, memory_max: MemoryLimit::MICRO_MAX };
+
+    fn geometry(self) -> Result<Geometry, StartError> {
+        match self.class {
+            Class::Micro => Geometry::new(RING_SLOTS).map_err(|e| failed("the ring's size", e)),
+            Class::Bulk => Ok(Geometry::BULK),
+        }
+    }
+}
 
 /// Why a process did not become ready.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,14 +102,15 @@ impl WorkerProcess {
         program: &Path,
         slab: BorrowedFd<'_>,
         speculation: SpeculationControls,
+        kind: WorkerKind,
     ) -> Result<(Self, HostEnd, Started), StartError> {
-        let geometry = Geometry::new(RING_SLOTS).map_err(|e| failed("the ring's size", e))?;
-        let (ring_fd, mut ring) = mfaas_ring::create(geometry).map_err(|e| failed("making the ring", e))?;
+        let (ring_fd, mut ring) =
+            mfaas_ring::create(kind.geometry()?).map_err(|e| failed("making the ring", e))?;
         let (mut report, report_fd) = std::io::pipe().map_err(|e| failed("making a pipe", e))?;
         let slab = slab.try_clone_to_owned().map_err(|e| failed("sharing the slab", e))?;
         let mappings = vec![
             FdMapping { parent_fd: ring_fd, child_fd: FD_RING },
-            FdMapping { parent_fd: settings(speculation)?, child_fd: FD_PRELOAD },
+            FdMapping { parent_fd: settings(speculation, kind)?, child_fd: FD_PRELOAD },
             FdMapping { parent_fd: OwnedFd::from(report_fd), child_fd: FD_REPORT },
             FdMapping { parent_fd: slab, child_fd: FD_SLAB },
         ];
@@ -170,11 +192,11 @@ fn spawn(program: &Path, mappings: Vec<FdMapping>) -> Result<Child, StartError> 
 }
 
 /// Sealed settings. Made for each worker: readers would share one file position.
-fn settings(speculation: SpeculationControls) -> Result<OwnedFd, StartError> {
+fn settings(speculation: SpeculationControls, kind: WorkerKind) -> Result<OwnedFd, StartError> {
     let preload = Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
-        memory_bytes_max: MemoryLimit::MAX.as_bytes(),
+        memory_bytes_max: kind.memory_max.as_bytes(),
         speculation,
     };
     let json = serde_json::to_vec(&preload).map_err(|e| failed("encoding the worker's settings", e))?;

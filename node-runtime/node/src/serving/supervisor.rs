@@ -12,10 +12,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use mfaas_dispatch::{PoolKey, PoolKind, SlabId, WorkerId};
+use mfaas_ident::Class;
 use rustix::process::{Pid, Signal, pidfd_send_signal, setpriority_process};
 
 use super::intake::{Arrival, Event, Intake};
-use super::process::{StartError, WorkerProcess};
+use super::process::{StartError, WorkerKind, WorkerProcess};
 use super::protection::Protection;
 use super::sharing::Sharing;
 use crate::cores::Cores;
@@ -24,6 +25,8 @@ use crate::cores::Cores;
 const STARTING_MAX: usize = 4;
 /// How much less the kernel gives long calls than short ones where both want a core: a third.
 const LONG_NICENESS: i32 = 5;
+/// The same for bulk calls: what nobody else wants, but for one part in seventy.
+const BULK_NICENESS: i32 = 19;
 /// A supervisor's stack, in bytes. It calls little; there may be thousands.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -70,6 +73,7 @@ pub(crate) struct WorkerSupervisor {
     intake: Intake,
     protection: Arc<Protection>,
     sharing: Sharing,
+    kind: WorkerKind,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -82,9 +86,10 @@ impl WorkerSupervisor {
         intake: Intake,
         protection: Arc<Protection>,
         sharing: Sharing,
+        kind: WorkerKind,
     ) -> Self {
         let (state, changed) = Default::default();
-        Self { program, cores, intake, protection, sharing, state, changed }
+        Self { program, cores, intake, protection, sharing, kind, state, changed }
     }
 
     /// Starts a worker. Its arrival or its death is reported, whatever happens.
@@ -171,7 +176,12 @@ impl WorkerSupervisor {
     /// One worker from its start to its end.
     fn supervise(&self, wanted: &Wanted) {
         let (place, life) = (wanted.id.place, wanted.id.life);
-        if let Err(error) = self.cores.take_place(usize::from(place), wanted.pool.is_shared()) {
+        // Bulk calls stay where the node's own threads are: the cores of other workers are not theirs.
+        let placed = match self.kind.class {
+            Class::Micro => self.cores.take_place(usize::from(place), wanted.pool.is_shared()),
+            Class::Bulk => Ok(()),
+        };
+        if let Err(error) = placed {
             tracing::warn!(place, %error, "a worker runs on other cores than it should");
         }
         let Some(memory) = self.await_turn(wanted.slab) else { return };
@@ -197,15 +207,17 @@ impl WorkerSupervisor {
     /// Starts the process and reports that it is ready.
     fn start(&self, wanted: &Wanted, memory: &OwnedFd) -> Result<WorkerProcess, StartError> {
         let (worker, ring, started) =
-            WorkerProcess::start(&self.program, memory.as_fd(), self.protection.speculation())?;
+            WorkerProcess::start(&self.program, memory.as_fd(), self.protection.speculation(), self.kind)?;
         let shared = wanted.pool.is_shared();
         if shared && !self.sharing.allows(started.keys.on) {
             let reason = format!("tenants share a worker only with protection keys: {}", started.keys.reason);
             return Err(StartError::Worker(reason));
         }
         self.protection.record(started);
-        if wanted.pool.kind == PoolKind::Long {
-            be_nice(worker.pid());
+        match self.kind.class {
+            Class::Bulk => yield_to_all(worker.pid()),
+            Class::Micro if wanted.pool.kind == PoolKind::Long => be_nice(worker.pid(), LONG_NICENESS),
+            Class::Micro => {}
         }
         let process = worker.descriptor()?;
         let (id, slab) = (wanted.id, wanted.slab);
@@ -214,6 +226,7 @@ impl WorkerSupervisor {
         tracing::info!(
             place = id.place,
             life = id.life,
+            class = %self.kind.class,
             pool = %wanted.pool,
             pid = worker.pid(),
             "a worker is ready"
@@ -273,11 +286,17 @@ fn is_gone(error: &std::io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
+/// A worker of bulk calls, before its first call: what runs beside others and must not be noticed by them. The place where
+/// it is given to whatever holds such processes apart on this machine.
+fn yield_to_all(pid: u32) {
+    be_nice(pid, BULK_NICENESS);
+}
+
 /// Long calls leave cores to short ones.
-fn be_nice(pid: u32) {
+fn be_nice(pid: u32, niceness: i32) {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    if let Err(error) = setpriority_process(process, LONG_NICENESS) {
-        tracing::warn!(%error, "long calls have the priority of short ones");
+    if let Err(error) = setpriority_process(process, niceness) {
+        tracing::warn!(%error, niceness, "long calls have the priority of short ones");
     }
 }
 

@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
+use mfaas_abi::limits;
 use mfaas_dispatch::FunctionId;
-use mfaas_ident::{Access, AliasName, FunctionName, Selector, TenantName, VersionNumber};
+use mfaas_ident::{Access, AliasName, Class, FunctionName, Selector, TenantName, VersionNumber};
 
 use crate::function_tree::Name;
-use crate::image::{ImageKey, VerifiedImage};
+use crate::image::{ImageKey, Terms, VerifiedImage};
 
 /// Made once: it is asked for with nearly every call.
 static LIVE: LazyLock<AliasName> = LazyLock::new(AliasName::live);
@@ -22,6 +23,30 @@ pub(crate) struct Served {
     pub(crate) key: ImageKey,
     /// Who may call it, by its signed statement.
     pub(crate) access: Access,
+    /// What its calls get, by the same statement.
+    pub(crate) terms: Terms,
+}
+
+impl Served {
+    /// A function of class `micro`.
+    #[cfg(test)]
+    pub(crate) fn for_test(id: FunctionId, key: ImageKey, access: Access) -> Self {
+        let terms = Terms { class: Class::Micro, budget: key.budget, memory: key.memory };
+        Self { id, key, access, terms }
+    }
+
+    /// What the body of a request or of its answer may have, in bytes.
+    pub(crate) fn body_bytes_max(&self) -> usize {
+        body_bytes_max(self.terms.class)
+    }
+}
+
+/// What the body of a request to a function of this class or of its answer may have, in bytes.
+pub(crate) fn body_bytes_max(class: Class) -> usize {
+    match class {
+        Class::Micro => limits::BODY_BYTES_MAX,
+        Class::Bulk => limits::BULK_BODY_BYTES_MAX,
+    }
 }
 
 /// The aliases of one function, and the image of each version that an alias or a number can name. Without images the

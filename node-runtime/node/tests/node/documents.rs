@@ -10,15 +10,19 @@ use mfaas_attest::{
     ServedVersion, ServingSet, Statement, sign, sign_call, tree_of,
 };
 use mfaas_ident::{
-    Access, AliasName, Budget, CallScope, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
-    MemoryLimit, PersonName, TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, Budget, CallScope, Class, DeploymentId, Digest, Epoch, FunctionName, HandlerPath,
+    Isolation, MemoryLimit, PersonName, TenantName, ToolchainId, VersionNumber,
 };
 
 use crate::server::Records;
 
 /// Anybody may call it, and it declares nothing else.
-pub const PUBLIC: Declared =
-    Declared { idempotent: false, isolation: Isolation::Shared, access: Some(Access::Public) };
+pub const PUBLIC: Declared = Declared {
+    idempotent: false,
+    isolation: Isolation::Shared,
+    access: Some(Access::Public),
+    class: Class::Micro,
+};
 
 /// Every shard that a set of this process leads to.
 static SHARDS: Mutex<BTreeMap<Digest, String>> = Mutex::new(BTreeMap::new());
@@ -86,12 +90,14 @@ impl Signer {
         let (served, artifact) = served;
         let statement = Statement::new(Admission {
             tenant: TenantName::parse(tenant).unwrap(),
-            declared: declared.map(|declared| Declared { access: None, ..declared }),
-            fields: declared.map(|declared| Fields::new(declared.access())),
+            declared: declared.map(|declared| Declared { access: None, class: Class::Micro, ..declared }),
+            fields: declared.map(|declared| Fields::new(declared.access()).with_class(declared.class)),
             ..admission(name, served)
         });
         let statement = sign(&statement, &[&self.online]).unwrap();
-        let served = ServedVersion { statement: Digest::of(&statement), ..served.clone() };
+        let (budget_us, memory_bytes) = ServedVersion::told(served.budget_us, served.memory_bytes);
+        let statement_digest = Digest::of(&statement);
+        let served = ServedVersion { statement: statement_digest, budget_us, memory_bytes, ..served.clone() };
         records.blobs.insert(served.digest, artifact.clone());
         records.blobs.insert(served.statement, statement);
         served

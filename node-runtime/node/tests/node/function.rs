@@ -34,6 +34,11 @@ fn handle(request: &RequestFrame<'_>) -> Reply {
         b"grasp" => grasp(),
         b"canary" => CANARY.to_owned(),
         b"count" => format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed) + 1),
+        b"long" => return Reply::of(vec![7; 2 << 20]),
+        b"leave" => leave(),
+        b"look" => look(),
+        body if body.starts_with(b"crunch") => crunch(body),
+        body if body.starts_with(b"echo") => return Reply::of(body.to_vec()),
         b"headers" => request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect(),
         _ => "version VERSION_HERE".to_owned(),
     };
@@ -50,6 +55,34 @@ fn grasp() -> String {
         unsafe { std::ptr::with_exposed_provenance_mut::<u8>(at).write_volatile(1) };
     }
     "grasped".to_owned()
+}
+
+/// Memory of which bulk functions may have so much, in bytes.
+const MUCH: usize = 500 << 20;
+
+/// Reads all that it was sent, fills as much memory as it may have, and computes for a while.
+fn crunch(body: &[u8]) -> String {
+    let mut memory: Vec<u64> = (0..MUCH as u64 / 8).collect();
+    for (at, word) in memory.iter_mut().enumerate() {
+        *word = word.wrapping_mul(u64::from(body[at % body.len()]));
+    }
+    let sum = memory.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word));
+    work();
+    format!("{} {sum}", body.len())
+}
+
+/// Leaves the same byte everywhere.
+fn leave() -> String {
+    let memory = std::hint::black_box(vec![0xaa_u8; MUCH]);
+    format!("left {}", memory[MUCH / 2])
+}
+
+/// How many bytes of memory that nobody wrote in this call are not zeros.
+fn look() -> String {
+    let mut memory = Vec::<u8>::with_capacity(MUCH);
+    // SAFETY: none. It stands for code that got past the compiler, and reads what was there.
+    let held = unsafe { std::slice::from_raw_parts(std::hint::black_box(memory.as_mut_ptr()), MUCH) };
+    format!("found {}", held.iter().filter(|byte| **byte != 0).count())
 }
 
 fn spin() -> ! {

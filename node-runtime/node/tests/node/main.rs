@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test have no other reader")]
 
 mod artifact;
+mod bulk;
 mod callers;
 mod declared;
 mod documents;

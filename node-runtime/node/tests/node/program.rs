@@ -6,6 +6,8 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::documents::Signer;
 use crate::server::{Server, TOKEN};
@@ -20,6 +22,8 @@ pub struct Home {
     advertise: &'static str,
     sharing: Option<&'static str>,
     processes: Option<usize>,
+    /// Bulk workers, and what they may have together, in MiB.
+    bulk: Option<(usize, usize)>,
     /// What programs that come through the local socket may call besides what is public.
     local_calls: String,
     /// Opens everything of `acme`.
@@ -56,6 +60,7 @@ impl Home {
             advertise: "",
             sharing: None,
             processes: None,
+            bulk: None,
             local_calls,
             token,
         }
@@ -79,6 +84,11 @@ impl Home {
     /// From the next start on, there are at most so many worker processes.
     pub fn bound(&mut self, processes: usize) {
         self.processes = Some(processes);
+    }
+
+    /// From the next start on, there are so many bulk workers with so much memory together, in MiB.
+    pub fn give_bulk(&mut self, workers: usize, memory_mib: usize) {
+        self.bulk = Some((workers, memory_mib));
     }
 
     /// From the next start on, this tenant has workers of its own.
@@ -112,6 +122,8 @@ impl Home {
             .env("MFAAS_LOCAL_SOCKET", self.path("local.sock"))
             .env("MFAAS_LOCAL_CALLS", &self.local_calls)
             .envs(self.sharing.map(|sharing| ("MFAAS_SHARE_WORKERS", sharing)))
+            .envs(self.bulk.map(|(workers, _)| ("MFAAS_BULK_WORKERS", workers.to_string())))
+            .envs(self.bulk.map(|(_, mib)| ("MFAAS_BULK_MEMORY_MIB", mib.to_string())))
             .envs(self.processes.map(|count| ("MFAAS_WORKER_PROCESSES", count.to_string())))
             .stdin(Stdio::null());
         command
@@ -157,6 +169,26 @@ impl Home {
 impl Node {
     pub async fn get(&self, path: &str) -> Answer {
         self.send(self.client.get(format!("{}{path}", self.ingress))).await.unwrap()
+    }
+
+    /// A call with a body that is no text.
+    pub async fn send_bytes(&self, function: &str, body: Vec<u8>) -> (u16, Vec<u8>) {
+        let request = self.client.post(format!("{}/f/acme/{function}", self.ingress)).body(body);
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.bytes().await.unwrap().to_vec())
+    }
+
+    /// What a request is answered that says how long its body will be and sends nothing of it.
+    pub async fn announce(&self, function: &str, body_bytes: usize) -> String {
+        let address = self.ingress.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "POST /f/acme/{function} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {body_bytes}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4_096];
+        let read = stream.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..read]).into_owned()
     }
 
     pub async fn call(&self, function: &str, body: &str) -> Answer {

@@ -1,5 +1,7 @@
 //! Cargo.toml: keys by allowlist, values by type, sources by the registry alone.
 
+use std::fmt::Display;
+
 use crate::{
     Finding, Layer, Span, codes,
     facts::{ManifestFact, ManifestFacts},
@@ -10,7 +12,7 @@ use crate::{
 /// Refusals of Cargo.toml; empty = nothing to say against it. Dependencies are judged apart.
 pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
-        manifest.facts.iter().filter_map(|(fact, span)| judge_fact(fact, span.clone())).collect();
+        manifest.facts.iter().filter_map(|(fact, span)| judge_fact(fact, manifest, span.clone())).collect();
     if let Some(name) = manifest.name.as_ref().filter(|name| is_reserved(name.as_str())) {
         let message = format!("`package.name`: `{name}` is reserved: crates of the platform are called so");
         findings.push(Finding::new(codes::MF0207, Layer::Manifest, message));
@@ -30,8 +32,19 @@ pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
     findings
 }
 
-fn judge_fact(fact: &ManifestFact, span: Option<Span>) -> Option<Finding> {
+fn judge_fact(fact: &ManifestFact, manifest: &ManifestFacts, span: Option<Span>) -> Option<Finding> {
+    let class = manifest.class.unwrap_or_default();
+    let limits = limits::calls(class);
+    let exceeds = |key: &str, asked: &dyn Display, most: &dyn Display| {
+        let message =
+            format!("`package.metadata.mfaas.{key}`: {asked} is more than the {most} of class `{class}`");
+        (codes::MF0211, message)
+    };
     let (code, message) = match fact {
+        ManifestFact::Budget(budget) if *budget <= limits.budget_max => return None,
+        ManifestFact::Budget(budget) => exceeds("budget", budget, &limits.budget_max),
+        ManifestFact::Memory(memory) if *memory <= limits.memory_max => return None,
+        ManifestFact::Memory(memory) => exceeds("memory", memory, &limits.memory_max),
         ManifestFact::Key(path) if is_allowed(path) => return None,
         ManifestFact::Key(path) if is_build_script(path) => {
             (codes::MF0109, format!("`{}` would run a program on the build machine", path.join(".")))

@@ -29,6 +29,7 @@ rows! {
     "how the function runs": ["package", "metadata", "mfaas", "handler"] ["package", "metadata", "mfaas", "budget"]
         ["package", "metadata", "mfaas", "memory"];
     "a promise about its calls, kept by nobody but their owner: it allows a node to run a lost one again": ["package", "metadata", "mfaas", "idempotent"];
+    "which kind of calls it has, and so which bounds its budget and memory have": ["package", "metadata", "mfaas", "class"];
     "asks for more isolation than others have, never for less": ["package", "metadata", "mfaas", "isolation"];
     "who may call the function, of which its owner alone decides": ["package", "metadata", "mfaas", "access"];
     "a dependency from the registry": ["dependencies", "*"] ["dependencies", "*", "version"] ["dependencies", "*", "features"]

@@ -75,7 +75,8 @@ fn the_rows_of_this_revision_are_what_they_were() {
     }
     writeln!(
         dump,
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        mfaas_ident::Class::ALL.map(|class| (class, limits::calls(class))),
         limits::ARCHIVE,
         limits::MANIFEST,
         limits::LEXER,

@@ -3,7 +3,7 @@
 use chrono::Utc;
 use mfaas_catalog::CatalogError;
 use mfaas_delivery::{LogBatch, LogLevel, LogLine, NODE_PROTOCOL};
-use mfaas_ident::{Access, AliasName, Digest, Isolation, NodeName, TenantName, VersionNumber};
+use mfaas_ident::{Access, AliasName, Class, Digest, Isolation, NodeName, TenantName, VersionNumber};
 
 use crate::cluster::OWNER;
 use crate::fixture::{World, actor, function, tenant};
@@ -126,6 +126,14 @@ async fn what_a_version_declares_is_shown_and_without_a_word_it_declares_nothing
     let unknown = "UPDATE versions SET isolation = 'thread'";
     let refused = sqlx::query(unknown).execute(&world.sql).await.unwrap_err();
     assert_eq!(refused.as_database_error().unwrap().constraint(), Some("versions_isolation_known"));
+    assert_eq!((version.class, versions[0].class), (Class::Micro, Class::Micro));
+    assert_eq!(world.server.function(&tenant, &name).await.unwrap().class, Some(Class::Micro));
+    sqlx::query("UPDATE versions SET class = 'bulk'").execute(&world.sql).await.unwrap();
+    assert_eq!(world.server.version(&tenant, &name, number(1)).await.unwrap().class, Class::Bulk);
+    assert_eq!(world.server.functions(&tenant, None, 10).await.unwrap()[0].class, Some(Class::Bulk));
+    let unknown = "UPDATE versions SET class = 'batch'";
+    let refused = sqlx::query(unknown).execute(&world.sql).await.unwrap_err();
+    assert_eq!(refused.as_database_error().unwrap().constraint(), Some("versions_class_known"));
     let unknown = "UPDATE versions SET access = 'everybody'";
     let refused = sqlx::query(unknown).execute(&world.sql).await.unwrap_err();
     assert_eq!(refused.as_database_error().unwrap().constraint(), Some("versions_access_known"));

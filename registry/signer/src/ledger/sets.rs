@@ -227,12 +227,15 @@ pub(crate) fn served(
 }
 
 fn served_version(row: &Row) -> anyhow::Result<ServedVersion> {
+    let budget = u64::try_from(row.try_get::<_, i64>("budget_us")?)?.try_into()?;
+    let memory = u64::try_from(row.try_get::<_, i64>("memory_bytes")?)?.try_into()?;
+    let (budget_us, memory_bytes) = ServedVersion::told(budget, memory);
     Ok(ServedVersion {
         version: VersionNumber::new(u32::try_from(row.try_get::<_, i32>("version")?)?)?,
         digest: text(row, "artifact")?,
         statement: text(row, "statement")?,
-        budget_us: u64::try_from(row.try_get::<_, i64>("budget_us")?)?.try_into()?,
-        memory_bytes: u64::try_from(row.try_get::<_, i64>("memory_bytes")?)?.try_into()?,
+        budget_us,
+        memory_bytes,
     })
 }
 

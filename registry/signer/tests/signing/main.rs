@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mfaas_attest::{Checker, DecisionUsed, Declared};
-use mfaas_ident::{Access, Budget, Digest, Epoch, Isolation, ToolchainId};
+use mfaas_ident::{Access, Budget, Class, Digest, Epoch, Isolation, MemoryLimit, ToolchainId};
 use sample::artifact;
 use uuid::Uuid;
 use world::{MANIFEST, World, toolchain, wait_for};
@@ -71,7 +71,9 @@ fn what_the_manifest_declares_is_signed_and_shown() {
     let manifest = format!(
         "{MANIFEST}[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\naccess = \"token\"\n"
     );
-    let declared = Declared { idempotent: true, isolation: Isolation::Process, access: Some(Access::Token) };
+    let access = Some(Access::Token);
+    let declared =
+        Declared { idempotent: true, isolation: Isolation::Process, access, ..Declared::default() };
     let id = world.built_from(&manifest, source, |claim| claim.declared = declared);
     assert_eq!(world.ended(id), outcome("admitted", &[]));
     assert_eq!(world.statement(id).predicate.declares(), declared);
@@ -88,6 +90,40 @@ fn what_the_manifest_declares_is_signed_and_shown() {
         let id = world.built_from(&manifest, source, |claim| claim.declared = lie);
         assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "{lie:?}");
     }
+}
+
+/// The statement has what a bulk function may use; the set tells no more than releases can read that know of no class.
+#[test]
+fn a_bulk_function_is_signed_as_one_and_told_within_what_every_node_can_read() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let first = world.set_after(0);
+    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let manifest = format!(
+        "{MANIFEST}[package.metadata.mfaas]\nclass = \"bulk\"\nbudget = \"120s\"\nmemory = \"512MiB\"\n"
+    );
+    let bulk = |claim: &mut mfaas_attest::BuildClaim| {
+        claim.declared.class = Class::Bulk;
+        claim.budget_us = Budget::parse("120s").unwrap();
+        claim.memory_bytes = MemoryLimit::parse("512MiB").unwrap();
+    };
+    let id = world.built_from(&manifest, source, bulk);
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    let signed = world.statement(id).predicate.clone();
+    assert_eq!((signed.declares().class, signed.budget_us.to_string()), (Class::Bulk, "120s".to_owned()));
+    let rows = "SELECT count(*) FROM versions WHERE class = 'bulk' AND budget_us = 120000000
+                AND memory_bytes = 536870912";
+    assert_eq!(world.count(rows), 1);
+    let set = world.set_after(first.epoch.0);
+    let functions = world.functions(&set);
+    let told = functions[0].resolve(None).unwrap();
+    assert_eq!((told.budget_us, told.memory_bytes), (Budget::MICRO_MAX, MemoryLimit::MICRO_MAX));
+    // A builder cannot make a function of one class one of the other.
+    let id = world.built_from(&manifest, source, |claim| {
+        bulk(claim);
+        claim.declared.class = Class::Micro;
+    });
+    assert_eq!(world.ended(id), outcome("failed", &["MF0603"]));
 }
 
 #[test]

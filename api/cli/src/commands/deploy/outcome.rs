@@ -20,8 +20,9 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 /// How often the requests are asked for while the acquirer looks at them.
 const ASK_FOR_FACTS_EVERY: Duration = Duration::from_millis(500);
 
-/// Refusals of a node that no waiting helps against: another tenant would have to leave first.
-const FINAL_REFUSALS: [&str; 1] = ["MF0712"];
+/// Refusals of a node that no waiting helps against: another tenant would have to leave first, or the operator give the node
+/// more memory.
+const FINAL_REFUSALS: [&str; 2] = ["MF0712", "MF0722"];
 
 /// The code of a deployment that is in the queue again because of a fault of the site's.
 pub(super) const WAITS_FOR_THE_SERVICE: &str = "MF0413";

@@ -122,6 +122,8 @@ fn waiting_ends_when_every_node_that_reports_refuses_for_good() {
     assert_eq!((refused[0].node.as_str(), refused[0].refusal.code.as_str()), ("node-1", "MF0712"));
     assert_eq!(refused_by_all(&[full.clone(), silent.clone()], version(3)), None, "another version");
     assert_eq!(refused_by_all(&[full, endpoint("node-3", true, &[])], version(2)), None, "one may take it");
+    let small = endpoint("node-1", true, &[(2, "MF0722")]);
+    assert!(refused_by_all(&[small], version(2)).is_some(), "a node gets no memory by waiting");
     let cordoned = endpoint("node-1", true, &[(2, "MF0711")]);
     assert_eq!(refused_by_all(&[cordoned], version(2)), None, "that passes");
     assert_eq!(refused_by_all(&[silent], version(2)), None, "nobody has said anything");

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use mfaas_ident::{Access, Budget, FunctionName, HandlerPath, Isolation, MemoryLimit};
+use mfaas_ident::{Access, Budget, Class, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use mfaas_unpack::SourceTree;
 
 use super::{manifest, write_package};
@@ -25,6 +25,7 @@ fn the_manifest_says_the_defaults() {
     assert_eq!(Budget::parse(settings["budget"].as_str().unwrap()).unwrap(), Budget::DEFAULT);
     assert_eq!(MemoryLimit::parse(settings["memory"].as_str().unwrap()).unwrap(), MemoryLimit::DEFAULT);
     assert_eq!(Isolation::parse(settings["isolation"].as_str().unwrap()).unwrap(), Isolation::default());
+    assert_eq!(Class::parse(settings["class"].as_str().unwrap()).unwrap(), Class::default());
     assert_eq!(settings["idempotent"].as_bool(), Some(false));
     assert_eq!(Access::parse(settings["access"].as_str().unwrap()).unwrap(), Access::default());
 }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use mfaas_ident::{Access, AliasName, DeploymentId, Digest, Isolation, ToolchainId, VersionNumber};
+use mfaas_ident::{Access, AliasName, Class, DeploymentId, Digest, Isolation, ToolchainId, VersionNumber};
 use mfaas_wire::VersionView;
 
 use super::previous;
@@ -22,6 +22,7 @@ fn version(number: u32, live: bool, revoked: bool) -> VersionView {
         idempotent: false,
         isolation: Isolation::Shared,
         access: Access::Tenant,
+        class: Class::Micro,
         handler: "handle".to_owned(),
         revoked,
         aliases: if live { vec![AliasName::live()] } else { vec![] },

@@ -37,6 +37,7 @@ fn one_peer_alone_cannot_use_up_what_all_share() {
     assert!(bounds.peer_connections_max < bounds.connections_max);
     assert!(bounds.peer_requests_max < bounds.requests_max);
     assert!(bounds.peer_body_bytes_max < bounds.body_bytes_max);
+    assert!(bounds.peer_bulk_body_bytes_max < bounds.bulk_body_bytes_max);
 }
 
 #[test]

@@ -16,10 +16,7 @@ fn a_deployer_cannot_make_the_scrape_grow_without_an_end() {
             let key = key(&format!("f{number}"), 1);
             // Twice: the second time it is found by its number.
             for _ in 0..2 {
-                meters.took(
-                    &Served { id: FunctionId(number), key: key.clone(), access: Access::Public },
-                    0.001,
-                );
+                meters.took(&Served::for_test(FunctionId(number), key.clone(), Access::Public), 0.001);
             }
         }
         meters

@@ -3,6 +3,8 @@
 use futures::FutureExt as _;
 use http_body_util::BodyExt as _;
 
+use mfaas_ident::Class;
+
 use super::super::response::Answer;
 use super::*;
 
@@ -69,19 +71,62 @@ fn answers_hold_their_budget_and_their_request_until_they_are_sent() {
     let peers = Peers::new(bounds);
     let place = peers.admit(address(1)).unwrap();
     let mut pass = Some(place.connection().ask().unwrap());
-    let mut answer = Answer::of_function(large.clone(), 10, &mut pass).unwrap();
+    let mut answer = Answer::of_function(large.clone(), 10, Class::Micro, &mut pass).unwrap();
     assert!(pass.is_none());
     let bytes = answer.frame().now_or_never().unwrap().unwrap().unwrap().into_data().unwrap();
     assert_eq!(bytes.len(), large.len() - 10);
     drop(answer);
     assert!(!place.connection().is_idle());
     let mut second = Some(place.connection().ask().unwrap());
-    assert!(matches!(Answer::of_function(large.clone(), 0, &mut second), Err(Full::Peer)));
+    assert!(matches!(Answer::of_function(large.clone(), 0, Class::Micro, &mut second), Err(Full::Peer)));
     assert!(second.is_some(), "the refusal is an answer, too");
-    assert!(Answer::of_function(vec![1; 1_000], 0, &mut None).is_ok(), "small ones need no budget");
+    assert!(
+        Answer::of_function(vec![1; 1_000], 0, Class::Micro, &mut None).is_ok(),
+        "small ones need no budget"
+    );
     // A request's body has a budget of its own.
     second.as_ref().unwrap().share(Budget::Requests).grow_to(100 << 10).unwrap();
     drop(bytes);
-    assert!(Answer::of_function(large, 0, &mut second).is_ok());
+    assert!(Answer::of_function(large, 0, Class::Micro, &mut second).is_ok());
     assert!(place.connection().is_idle());
+}
+
+/// Bulk bodies take nothing from the budgets of others, and others nothing from theirs.
+#[test]
+fn bulk_bodies_have_budgets_of_their_own() {
+    let bounds = Bounds { peer_body_bytes_max: 10, peer_bulk_body_bytes_max: 30, ..bounds() };
+    let peers = Peers::new(Bounds { body_bytes_max: 15, bulk_body_bytes_max: 40, ..bounds });
+    let place = peers.admit(address(1)).unwrap();
+    let pass = place.connection().ask().unwrap();
+    let share = |class| (pass.share(Budget::of_requests(class)), pass.share(Budget::of_answers(class)));
+    let ((mut large, mut large_answer), (mut small, mut small_answer)) =
+        (share(Class::Bulk), share(Class::Micro));
+    assert_eq!(large.grow_to(31), Err(Full::Peer));
+    for share in [&mut large, &mut large_answer] {
+        share.grow_to(30).unwrap();
+    }
+    for share in [&mut small, &mut small_answer] {
+        share.grow_to(10).unwrap();
+        assert_eq!(share.grow_to(11), Err(Full::Peer));
+    }
+    let other = peers.admit(address(2)).unwrap();
+    let pass = other.connection().ask().unwrap();
+    assert_eq!(pass.share(Budget::BulkRequests).grow_to(11), Err(Full::Node));
+    drop(large);
+    pass.share(Budget::BulkRequests).grow_to(11).unwrap();
+}
+
+/// Nothing happens on a connection while a bulk call runs, and it is not quiet.
+#[test]
+fn a_connection_with_a_bulk_call_on_its_way_is_not_taken_for_quiet() {
+    let peers = Peers::new(bounds());
+    let place = peers.admit(address(1)).unwrap();
+    let pass = place.connection().ask().unwrap();
+    let (one, other) = (pass.long_call(), pass.long_call());
+    drop(one);
+    assert!(place.connection().has_long_call());
+    let beats = place.connection().beats();
+    drop(other);
+    assert!(!place.connection().has_long_call());
+    assert!(place.connection().beats() > beats, "its answer is news: it may take a while to be taken");
 }

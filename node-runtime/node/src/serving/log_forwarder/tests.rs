@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn served(id: u32, tenant: &str) -> Arc<Served> {
     let key = ImageKey { tenant: TenantName::parse(tenant).unwrap(), ..key("hello", 1) };
-    Arc::new(Served { id: FunctionId(id), key, access: Access::Tenant })
+    Arc::new(Served::for_test(FunctionId(id), key, Access::Tenant))
 }
 
 fn record(text: &str) -> Vec<u8> {

@@ -13,6 +13,7 @@ use crate::cores::Cores;
 use crate::image::sealed_memory;
 use crate::serving::Sharing;
 use crate::serving::intake::{Event, Outlet, intake};
+use crate::serving::process::WorkerKind;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Long enough that what must not happen would have.
@@ -22,7 +23,14 @@ const SLAB: SlabId = SlabId { number: 3, life: 2 };
 /// A supervisor whose workers are this program.
 fn supervisor(program: PathBuf) -> (Arc<WorkerSupervisor>, Outlet) {
     let (intake, outlet, _lives) = intake();
-    let supervisor = WorkerSupervisor::new(program, Cores::default(), intake, Arc::default(), Sharing::Never);
+    let supervisor = WorkerSupervisor::new(
+        program,
+        Cores::default(),
+        intake,
+        Arc::default(),
+        Sharing::Never,
+        WorkerKind::MICRO,
+    );
     (Arc::new(supervisor), outlet)
 }
 
