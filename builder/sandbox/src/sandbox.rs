@@ -94,7 +94,7 @@ impl Sandbox {
     /// Nothing of the command has started yet, and its groups will lie below those that it is placed in.
     fn place(&self, child: &Child) -> Result<(), SandboxError> {
         let Some(socket) = &self.isolation else { return Ok(()) };
-        mfaas_isolation_client::place_child(socket, child.id())
+        mfaas_isolation_client::place_stoppable_child(socket, child.id())
             .map_err(|error| SandboxError::GaveWay(error.to_string()))
     }
 

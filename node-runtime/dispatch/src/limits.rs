@@ -96,6 +96,8 @@ impl Limits {
         workers_max: 1,
         // What a call has to wait for is another call, which may take minutes, and not a few microseconds.
         grow_after_us: 20_000,
+        // Bulk calls give way to all others, and a call that was not let run is no call that hangs.
+        backstop_slack_us: 60_000_000,
         // A worker that sleeps keeps no one else's memory, but a process of its own.
         parked_idle_us: 60_000_000,
         ..Self::NODE

@@ -10,7 +10,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use mfaas_isolation_client::{
-    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, join_primary, place_child,
+    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, join_primary,
+    place_stoppable_child,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -19,6 +20,9 @@ const SOON: Duration = Duration::from_secs(60);
 /// Within this nothing stands still any more after a death, and nothing is limited after the kill switch: what the controller
 /// promises is a second and a tenth; the machine may be busy.
 const LIFTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a process that was killed may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// A process that ends with the test.
 struct Ends(Child);
@@ -34,7 +38,11 @@ impl Drop for Ends {
         let _ = self.0.kill();
         // One that stands still (version 1 of groups) ends only when it goes on.
         let _ = kill_process(Pid::from_child(&self.0), Signal::CONT);
-        let _ = self.0.wait();
+        // In a group that stands still it does not end: then a test has failed, and must not hang.
+        let begin = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) && begin.elapsed() < ENDS_WITHIN {
+            sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -117,7 +125,7 @@ impl Site {
     /// A process of the secondary that may stand still.
     fn member(&self, program: &str) -> Ends {
         let member = worker(program);
-        place_child(&self.socket(), member.pid()).unwrap();
+        place_stoppable_child(&self.socket(), member.pid()).unwrap();
         member
     }
 

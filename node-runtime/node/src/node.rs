@@ -128,7 +128,7 @@ impl Node {
             ..NodeServices::default()
         };
         services.standing.recall(state)?;
-        let setup = worker_setup(&config.workers, cores)?;
+        let setup = worker_setup(&config.workers, cores, config.isolation_socket.clone())?;
         let limits = limits(&config.workers, &setup, &services.protection)?;
         let (dispatcher, fleet) =
             serving::start(limits, services.clone(), setup).context("starting the dispatcher")?;
@@ -287,7 +287,11 @@ impl Reporting {
 }
 
 /// The programs beside this one, and the workers that the configuration asks for.
-fn worker_setup(config: &WorkerConfig, cores: Cores) -> anyhow::Result<WorkerSetup> {
+fn worker_setup(
+    config: &WorkerConfig,
+    cores: Cores,
+    isolation: Option<PathBuf>,
+) -> anyhow::Result<WorkerSetup> {
     Ok(WorkerSetup {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
@@ -296,6 +300,7 @@ fn worker_setup(config: &WorkerConfig, cores: Cores) -> anyhow::Result<WorkerSet
         minimum: config.minimum,
         isolated: config.isolated.clone(),
         bulk: config.bulk,
+        isolation,
     })
 }
 

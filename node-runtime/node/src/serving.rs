@@ -84,6 +84,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) isolated: BTreeSet<TenantName>,
     /// What bulk functions get; without it none runs here.
     pub(crate) bulk: Option<BulkWorkers>,
+    /// Where the isolation controller of this machine listens, if bulk calls give way to others.
+    pub(crate) isolation: Option<PathBuf>,
 }
 
 /// The processes behind the dispatcher.
@@ -188,6 +190,7 @@ impl Connection {
             Arc::clone(&services.protection),
             setup.sharing,
             kind,
+            setup.isolation.clone(),
         ));
         let published = Arc::new(Mutex::default());
         let log_forwarder = LogForwarder::start(Arc::clone(&services.logs))?;

@@ -68,9 +68,13 @@ pub fn join_secondary(socket: &Path) -> Result<(), ClientError> {
     ask(socket, &Request::Place { pid: std::process::id(), role: Role::Secondary, may_stop: false }).map(drop)
 }
 
-/// Makes a child of this process, and what it starts, part of the secondary that may stand still for a while and be ended when
-/// memory runs low.
+/// Makes a child of this process, and what it starts, part of the secondary.
 pub fn place_child(socket: &Path, pid: u32) -> Result<(), ClientError> {
+    ask(socket, &Request::Place { pid, role: Role::Secondary, may_stop: false }).map(drop)
+}
+
+/// The same, and it may stand still for a while and be ended when memory runs low.
+pub fn place_stoppable_child(socket: &Path, pid: u32) -> Result<(), ClientError> {
     ask(socket, &Request::Place { pid, role: Role::Secondary, may_stop: true }).map(drop)
 }
 

@@ -99,9 +99,21 @@ fn a_bulk_function_is_deployed_shown_and_answers_beside_others() {
     });
     assert!(beside.load(Ordering::Relaxed) > 3, "{beside:?} calls beside it");
 
+    gives_way(&stack);
     limits(&stack);
     gzip(&stack);
     stack.invariants();
+}
+
+/// Its worker is secondary on this machine, and no other of the node's is.
+fn gives_way(stack: &Stack) {
+    let socket = stack.home().join("run/isolation/socket");
+    let asked = ["--json", "node", "isolation", "status", "--socket", socket.to_str().unwrap()];
+    let status = stack.cli(asked).ok().json();
+    let members = status["members"].as_array().unwrap();
+    let workers = members.iter().filter(|member| member["name"] == "mfaas-worker");
+    let roles: Vec<_> = workers.map(|member| &member["role"]).collect();
+    assert_eq!(roles, ["secondary"], "{status}");
 }
 
 /// Each limit has its code, and the worker goes on.

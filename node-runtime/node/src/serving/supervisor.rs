@@ -74,6 +74,8 @@ pub(crate) struct WorkerSupervisor {
     protection: Arc<Protection>,
     sharing: Sharing,
     kind: WorkerKind,
+    /// Where the isolation controller of this machine listens, if bulk calls give way to others.
+    isolation: Option<PathBuf>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -87,9 +89,10 @@ impl WorkerSupervisor {
         protection: Arc<Protection>,
         sharing: Sharing,
         kind: WorkerKind,
+        isolation: Option<PathBuf>,
     ) -> Self {
         let (state, changed) = Default::default();
-        Self { program, cores, intake, protection, sharing, kind, state, changed }
+        Self { program, cores, intake, protection, sharing, kind, isolation, state, changed }
     }
 
     /// Starts a worker. Its arrival or its death is reported, whatever happens.
@@ -215,7 +218,7 @@ impl WorkerSupervisor {
         }
         self.protection.record(started);
         match self.kind.class {
-            Class::Bulk => yield_to_all(worker.pid()),
+            Class::Bulk => self.yield_to_all(worker.pid())?,
             Class::Micro if wanted.pool.kind == PoolKind::Long => be_nice(worker.pid(), LONG_NICENESS),
             Class::Micro => {}
         }
@@ -233,6 +236,14 @@ impl WorkerSupervisor {
         );
         self.intake.send(Event::Arrived(Box::new(Arrival { id, slab, ring, process })));
         Ok(worker)
+    }
+
+    /// A worker of bulk calls, before its first call: what runs beside others and must not be noticed by them.
+    fn yield_to_all(&self, pid: u32) -> Result<(), StartError> {
+        be_nice(pid, BULK_NICENESS);
+        let Some(socket) = &self.isolation else { return Ok(()) };
+        mfaas_isolation_client::place_child(socket, pid)
+            .map_err(|error| StartError::Worker(error.to_string()))
     }
 
     /// Waits for the slab, and until few enough others are starting. Nothing if the slab is gone for good
@@ -284,12 +295,6 @@ fn own_bytes(pid: u32) -> std::io::Result<u64> {
 fn is_gone(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
-}
-
-/// A worker of bulk calls, before its first call: what runs beside others and must not be noticed by them. The place where
-/// it is given to whatever holds such processes apart on this machine.
-fn yield_to_all(pid: u32) {
-    be_nice(pid, BULK_NICENESS);
 }
 
 /// Long calls leave cores to short ones.

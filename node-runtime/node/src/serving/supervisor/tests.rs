@@ -30,6 +30,7 @@ fn supervisor(program: PathBuf) -> (Arc<WorkerSupervisor>, Outlet) {
         Arc::default(),
         Sharing::Never,
         WorkerKind::MICRO,
+        None,
     );
     (Arc::new(supervisor), outlet)
 }
