@@ -3,6 +3,8 @@
 //!
 //! It must stay readable on a white page and in print: no colour carries meaning alone.
 
+pub mod shared;
+
 use std::fmt::Write as _;
 
 use crate::report::ModeFigure;

@@ -6,6 +6,8 @@
 
 mod toolchain;
 
+pub(crate) use toolchain::compiler;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;

@@ -38,6 +38,7 @@ pub mod load;
 pub mod machine;
 pub mod report;
 pub mod rows;
+pub mod secondary;
 
 pub mod serve;
 pub mod sides;

@@ -28,8 +28,41 @@ pub struct Report {
     pub load_after: [f64; 3],
     /// The rows, in the order of the table.
     pub rows: Vec<Row>,
-    /// Latency by mode, for the figure.
+    /// For the figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// What is drawn.
+#[derive(Debug, Default, Serialize)]
+pub struct Figures {
+    /// Latency by mode.
     pub modes: Vec<ModeFigure>,
+    /// Calls beside a secondary, by policy.
+    pub shared: Vec<SharedFigure>,
+}
+
+/// Two bars of the figure of performance isolation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SharedFigure {
+    /// The row, which is named after the secondary.
+    pub secondary: &'static str,
+    /// Calls, in per cent of what the node can do alone.
+    pub load_percent: u32,
+    /// How the secondary was held back.
+    pub policy: &'static str,
+    /// p99 by that of standalone: the median over the rounds.
+    pub p99_ratio: f64,
+    /// What the secondary did, by what it does alone on what was there for it: the median over the rounds.
+    pub progress: f64,
+}
+
+impl Figures {
+    /// Adds those of another row.
+    pub fn extend(&mut self, more: Self) {
+        self.modes.extend(more.modes);
+        self.shared.extend(more.shared);
+    }
 }
 
 /// One row of the table.

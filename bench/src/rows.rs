@@ -8,6 +8,7 @@ mod cold;
 mod fresh;
 mod http;
 mod idle;
+mod isolation;
 mod kill;
 mod memory;
 mod modes;
@@ -22,7 +23,8 @@ mod verified;
 
 pub use tenants::TENANTS_MAX;
 
-use crate::report::{ModeFigure, Row};
+use crate::report::{Figures, Row};
+use crate::secondary::Work;
 use crate::sides::mfaas::Node;
 use crate::sides::{Kit, Latency, Side, latency};
 
@@ -37,6 +39,18 @@ pub struct Plan {
     pub node: Option<(String, u32)>,
     /// Numbers of tenants; those of the row when empty.
     pub tenants: Vec<usize>,
+    /// Of the node, in the rows of [`ISOLATION`].
+    pub workers: Workers,
+}
+
+/// What the workers of a node do when nobody calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Workers {
+    /// As a node has them by default: they sleep.
+    #[default]
+    Parked,
+    /// One worker, which has a core for itself and looks for the next call there.
+    Polling,
 }
 
 impl Plan {
@@ -54,8 +68,8 @@ pub struct Planned {
     measure: fn(&Kit, &Plan) -> anyhow::Result<Measured>,
 }
 
-/// A measured row, and the bars of the figure if they come from it.
-pub type Measured = (Row, Vec<ModeFigure>);
+/// A measured row, and the bars of a figure if they come from it.
+pub type Measured = (Row, Figures);
 
 /// Every row, in the order of the table.
 pub const ALL: [Planned; 15] = [
@@ -90,15 +104,40 @@ pub const NOISY: [Planned; 7] = [
     Planned { name: "connections", measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::CONNECTIONS)) },
 ];
 
+/// Every row about calls beside a secondary.
+pub const ISOLATION: [Planned; 3] = [
+    Planned {
+        name: "cpu-bully",
+        measure: |kit, plan| {
+            let title = "calls of 100 µs beside threads that compute without end, one for each core";
+            isolation::row(kit, plan, ("cpu-bully", title, Work::Cpu))
+        },
+    },
+    Planned {
+        name: "disk-bully",
+        measure: |kit, plan| {
+            let title =
+                "calls of 100 µs beside two threads that write to a disk and read from it without end";
+            isolation::row(kit, plan, ("disk-bully", title, Work::Disk))
+        },
+    },
+    Planned {
+        name: "builds",
+        measure: |kit, plan| {
+            isolation::row(kit, plan, ("builds", "calls of 100 µs beside two compilations", Work::Builds))
+        },
+    },
+];
+
 impl Planned {
-    /// Measures the row; the figure's modes come from one of them.
+    /// Measures the row; the figure's bars come from one of them.
     pub fn measure(&self, kit: &Kit, plan: &Plan) -> anyhow::Result<Measured> {
         (self.measure)(kit, plan)
     }
 }
 
 fn alone(row: anyhow::Result<Row>) -> anyhow::Result<Measured> {
-    Ok((row?, vec![]))
+    Ok((row?, Figures::default()))
 }
 
 /// The node that the plan names, or one that is started for the row.

@@ -1,5 +1,5 @@
 //! The other process of a side: this program again, as a worker behind the bare ring or as a plain
-//! HTTP server, or on its way to become a node. It ends with its standard input or with the thread
+//! HTTP server, or on its way to become a node or an isolation controller. It ends with its standard input or with the thread
 //! that started it.
 
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 
 use crate::function::{ANSWER_BYTES, REQUEST_BYTES, work};
 use crate::functions::{Kind, file_name};
-use crate::sides::mfaas::become_node;
+use crate::sides::mfaas::become_program;
 use crate::sides::{http, line};
 use crate::sys::library::{Library, c_path};
 use crate::sys::{die_with_parent, pin};
@@ -22,9 +22,9 @@ pub struct Serve {
     /// The core to stay on.
     #[arg(long)]
     core: usize,
-    /// Another core that `node` may use.
-    #[arg(long)]
-    second_core: Option<usize>,
+    /// Other cores that `node` may use.
+    #[arg(long = "other-core", value_name = "CORE")]
+    other_cores: Vec<usize>,
     /// What `node` becomes.
     #[arg(long)]
     program: Option<PathBuf>,
@@ -46,8 +46,8 @@ impl Serve {
     /// Serves until whoever started it has had enough.
     pub fn run(&self) -> anyhow::Result<()> {
         if self.mode == "node" {
-            let cores: Vec<usize> = [self.core].into_iter().chain(self.second_core).collect();
-            return become_node(self.program.as_deref().context("--program is missing")?, &cores);
+            let cores = [&[self.core], &*self.other_cores].concat();
+            return become_program(self.program.as_deref().context("--program is missing")?, &cores);
         }
         // Before the death signal is set: descriptor 3 must be the parent's, not one of ours.
         let memory = (self.mode != "http").then(|| mfaas_ring::take_inherited(line::FD_LINE)).transpose()?;

@@ -75,6 +75,8 @@ pub struct Timing {
 pub struct Kit {
     /// Where calls are made and answered.
     pub cores: Cores,
+    /// All cores of this machine that may be used.
+    pub all_cores: Vec<usize>,
     /// The time stamp counter as time.
     pub tsc: Tsc,
     /// The functions in every form.
@@ -116,6 +118,11 @@ impl Programs {
         self.worker()?;
         self.find("mfaas-loader", "cargo build --release -p mfaas-loader")?;
         self.find("mfaas-node", "cargo build --release -p mfaas-node")
+    }
+
+    /// The isolation controller.
+    pub fn isolation(&self) -> anyhow::Result<PathBuf> {
+        self.find("mfaas-isolation", "cargo build --release -p mfaas-isolation-controller")
     }
 
     fn find(&self, name: &str, how: &str) -> anyhow::Result<PathBuf> {

@@ -35,11 +35,23 @@ pub struct Cores {
 impl Cores {
     /// The first and the last core that this process may use; nothing when there is only one.
     pub fn choose() -> anyhow::Result<Option<Self>> {
-        let allowed = rustix::thread::sched_getaffinity(None).context("ask for the allowed cores")?;
-        let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
-        let (first, last) = (cores.next(), cores.next_back());
-        Ok(first.zip(last).map(|(caller, worker)| Self { caller, worker }))
+        let cores = allowed_cores()?;
+        Ok(match *cores {
+            [caller, .., worker] => Some(Self { caller, worker }),
+            _ => None,
+        })
     }
+
+    /// The one and the other.
+    pub fn both(self) -> [usize; 2] {
+        [self.caller, self.worker]
+    }
+}
+
+/// The cores that this thread may use, in their order.
+pub fn allowed_cores() -> anyhow::Result<Vec<usize>> {
+    let allowed = rustix::thread::sched_getaffinity(None).context("ask for the allowed cores")?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect())
 }
 
 /// Keeps this thread, and what it starts from now on, on one core.
@@ -49,9 +61,14 @@ pub fn pin(core: usize) -> anyhow::Result<()> {
 
 /// Keeps this thread, and what it starts from now on, on some cores.
 pub fn pin_to(cores: &[usize]) -> anyhow::Result<()> {
+    keep_on(None, cores).with_context(|| format!("stay on cores {cores:?}"))
+}
+
+/// Keeps a process of one thread, and what it starts from now on, on some cores.
+pub fn keep_on(process: Option<Pid>, cores: &[usize]) -> rustix::io::Result<()> {
     let mut set = CpuSet::new();
     cores.iter().for_each(|core| set.set(*core));
-    rustix::thread::sched_setaffinity(None, &set).with_context(|| format!("stay on cores {cores:?}"))
+    rustix::thread::sched_setaffinity(process, &set)
 }
 
 /// Ends this process when the thread that started it ends.

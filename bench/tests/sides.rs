@@ -1,14 +1,16 @@
 //! Every side on a tiny run: each answer is verified against the function's own result, with the
-//! real worker program. `cargo build -p mfaas-worker -p mfaas-loader -p mfaas-node` in the checkout puts
+//! real programs. `cargo build -p mfaas-worker -p mfaas-loader -p mfaas-node -p mfaas-isolation-controller` in the checkout puts
 //! them beside this test's programs.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 use mfaas_bench_node::function::{ANSWER_BYTES, work};
 use mfaas_bench_node::functions::{Form, Functions, Kind, request, verified};
+use mfaas_bench_node::secondary::{Running, Work};
 use mfaas_bench_node::sides::bare::{Bare, Mode};
 use mfaas_bench_node::sides::http::Hyper;
 use mfaas_bench_node::sides::mfaas::{
@@ -17,7 +19,8 @@ use mfaas_bench_node::sides::mfaas::{
 use mfaas_bench_node::sides::process::{PerRequest, Woken};
 use mfaas_bench_node::sides::{Kit, Programs, Side};
 use mfaas_bench_node::sys::library::{Library, c_path};
-use mfaas_bench_node::sys::{Cores, Tsc};
+use mfaas_bench_node::sys::{Cores, Tsc, allowed_cores};
+use rustix::process::test_kill_process_group;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mfaas-bench-node");
 const FUNCTIONS: usize = 3;
@@ -31,6 +34,7 @@ fn kit() -> Arc<Kit> {
     }
     let kit = Arc::new(Kit {
         cores: Cores::choose().unwrap().expect("two cores"),
+        all_cores: allowed_cores().unwrap(),
         tsc: Tsc::calibrate(),
         functions: Functions::build().unwrap(),
         programs: Programs::beside(Path::new(PROGRAM)).unwrap(),
@@ -282,6 +286,84 @@ fn a_victim_is_measured_beside_an_attacker() {
 }
 
 #[test]
+fn each_secondary_waits_to_be_let_go_makes_progress_and_is_gone_at_its_end() {
+    let kit = kit();
+    for work in [Work::Cpu, Work::Disk, Work::Builds] {
+        let mut running = Running::start(&kit, work, 2).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(running.progress().unwrap(), 0.0, "{work:?} did not wait");
+        running.go().unwrap();
+        let begin = Instant::now();
+        let mut first = 0.0;
+        // Twice, since the first count may be the only one.
+        for _ in 0..2 {
+            while running.progress().unwrap() <= first {
+                assert!(begin.elapsed() < Duration::from_secs(60), "{work:?} makes no progress");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            first = running.progress().unwrap();
+        }
+        let process = running.process();
+        running.end().unwrap();
+        assert!(test_kill_process_group(process).is_err(), "{work:?} is not gone");
+    }
+}
+
+/// Figures of two short rounds say nothing; that each policy was in force over the same node and that nothing of it is left
+/// does. Another controller may have all real-time of the machine's groups, and then that mode is said to be missing.
+#[test]
+fn calls_are_measured_beside_a_secondary_under_each_policy() {
+    let directory = tempfile::tempdir().unwrap();
+    let (json, svg) = (directory.path().join("rows.json"), directory.path().join("shared.svg"));
+    let temporary = directory.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let child = Command::new(PROGRAM)
+        .args(["isolation", "--quick", "--rows", "builds", "--json"])
+        .arg(&json)
+        .arg("--svg")
+        .arg(&svg)
+        .env("TMPDIR", &temporary)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let group = format!("mfaas-bench-{}", child.id());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(json).unwrap_or_else(|error| panic!("{error}: {said}")))
+            .unwrap();
+    let row = &document["rows"][0];
+    let missing: Vec<&str> =
+        row["missing"].as_array().unwrap().iter().map(|missing| missing.as_str().unwrap()).collect();
+    assert!(missing.iter().all(|missing| missing.starts_with("real-time: ")), "{missing:?}");
+    assert!(median(row, "secondary alone: progress") > 0.0);
+    for load in [20, 50, 70] {
+        for policy in ["none", "nice", "static cores", "quota", "idle-class", "blind"] {
+            assert!(row["sides"].to_string().contains(policy), "{row}");
+            let rounds = |what: &str| {
+                let called = format!("{load} %, {policy}: {what}");
+                let measures = row["measures"].as_array().unwrap();
+                let found = measures.iter().find(|measure| measure["what"] == called.as_str());
+                found.unwrap_or_else(|| panic!("no {called}"))["rounds"].as_array().unwrap().len()
+            };
+            assert_eq!((rounds("p99 / standalone"), rounds("progress")), (2, 2));
+        }
+        assert!(median(row, &format!("{load} %, standalone: CPU of the generator")) > 0.0);
+        assert!(median(row, &format!("{load} %, none: progress")) > 0.0);
+    }
+    assert_eq!(document["shared"].as_array().unwrap().len(), 3 * 7);
+    assert!(std::fs::read_to_string(svg).unwrap().contains("builds, calls at 70 %"));
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
+    for controller in ["cpu", "cpuset", "freezer", "memory", "blkio", "unified", ""] {
+        let left = std::fs::read_dir(Path::new("/sys/fs/cgroup").join(controller)).into_iter().flatten();
+        let left: Vec<_> =
+            left.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        assert!(!left.iter().any(|name| name.starts_with(&group)), "{controller}: {left:?}");
+    }
+}
+
+#[test]
 fn the_program_refuses_what_it_does_not_know() {
     for arguments in [
         "--rows warmth",
@@ -290,6 +372,9 @@ fn the_program_refuses_what_it_does_not_know() {
         "--tenants 0",
         "noisy-neighbour --rows warm",
         "noisy-neighbour --rounds 14",
+        "isolation --rows warm",
+        "isolation --rounds 14",
+        "isolation --workers asleep",
     ] {
         let output = Command::new(PROGRAM).args(arguments.split(' ')).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments}");

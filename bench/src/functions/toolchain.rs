@@ -61,7 +61,7 @@ struct Toolchain<'a> {
 
 impl<'a> Toolchain<'a> {
     fn find(directory: &'a Path) -> anyhow::Result<Self> {
-        let output = rustc().args(["--print", "sysroot"]).output().context("start rustc")?;
+        let output = compiler().args(["--print", "sysroot"]).output().context("start rustc")?;
         let sysroot = String::from_utf8(output.stdout).context("rustc's sysroot")?;
         let linker = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
         ensure!(linker.is_file(), "the compiler brings no rust-lld at {}", linker.display());
@@ -126,7 +126,7 @@ impl<'a> Toolchain<'a> {
         name: &str,
         more: &[&str],
     ) -> anyhow::Result<()> {
-        let output = rustc()
+        let output = compiler()
             .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
             .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
             .arg(format!("-Clinker={}", linker.display()))
@@ -153,7 +153,7 @@ fn rewriter() -> anyhow::Result<PathBuf> {
 }
 
 /// The compiler of the checkout, which its rust-toolchain.toml pins.
-fn rustc() -> Command {
+pub(crate) fn compiler() -> Command {
     let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     command

@@ -18,7 +18,15 @@ fn report(rows: Vec<Row>) -> Report {
         commit: "0123456789ab".to_owned(),
     };
     let load = [0.5, 0.25, 0.125];
-    Report { machine, rounds: 9, quick: false, load_before: load, load_after: load, rows, modes: vec![] }
+    Report {
+        machine,
+        rounds: 9,
+        quick: false,
+        load_before: load,
+        load_after: load,
+        rows,
+        figures: Figures::default(),
+    }
 }
 
 fn text(report: &Report) -> String {
@@ -39,7 +47,8 @@ fn row() -> Row {
 fn the_document_has_its_shape() {
     let document = serde_json::to_value(report(vec![row()])).unwrap();
     let keys: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
-    let mut expected = ["load_after", "load_before", "machine", "modes", "quick", "rounds", "rows"].to_vec();
+    let mut expected =
+        ["load_after", "load_before", "machine", "modes", "quick", "rounds", "rows", "shared"].to_vec();
     expected.sort_unstable();
     assert_eq!(
         {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Lane, Measured, Plan, Series, alternate, cold, single_calls};
 use crate::functions::{Form, Kind};
-use crate::report::{ModeFigure, Row};
+use crate::report::{Figures, ModeFigure, Row};
 use crate::sides::bare::{Bare, Mode};
 use crate::sides::mfaas::{Worker, equal};
 use crate::sides::process::{PerRequest, Woken};
@@ -60,7 +60,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Measured> {
         row.measure(format!("{} p50", figure.mode), "µs", of(|quantiles| quantiles.p50));
         row.measure(format!("{} p99", figure.mode), "µs", of(|quantiles| quantiles.p99));
     }
-    Ok((row, figures))
+    Ok((row, Figures { modes: figures, ..Figures::default() }))
 }
 
 fn fresh<'a>(kit: &'a Kit, row: &mut Row, name: &str, calls: u64) -> Option<Lane<'a, Latency>> {

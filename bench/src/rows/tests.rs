@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use super::*;
 
 fn plan(rounds: u32) -> Plan {
-    Plan { rounds, quick: true, node: None, tenants: vec![] }
+    Plan { rounds, quick: true, node: None, tenants: vec![], workers: Workers::Parked }
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_side_that_fails_leaves_and_says_why() {
 
 #[test]
 fn rows_have_names_of_their_own() {
-    for rows in [&ALL[..], &NOISY[..]] {
+    for rows in [&ALL[..], &NOISY[..], &ISOLATION[..]] {
         let mut names: Vec<&str> = rows.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();

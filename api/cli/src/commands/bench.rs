@@ -1,5 +1,5 @@
 //! `mfaas bench`: what a deploy costs beside the bare compiler, the node runtime beside what it is compared to, and
-//! performance isolation on a simulated machine. The measuring is done by programs of their own.
+//! performance isolation on this machine or a simulated one. The measuring is done by programs of their own.
 
 mod admission;
 mod isolation;
@@ -36,11 +36,12 @@ enum BenchCommand {
     /// ingress, on a node with worker pools per tenant and on one with a shared pool. For example:
     /// `mfaas bench noisy-neighbour --rows calls,long-calls`
     NoisyNeighbour(node::BenchNoisyNeighbour),
-    /// Performance isolation: what queries feel of a secondary that computes without end, and what it gets done.
+    /// Performance isolation: what calls feel of work that can wait, and what that gets done.
     ///
-    /// A simulation of the machine and the cluster of "PerfIso" (USENIX ATC 2018) over the control code that runs on nodes:
-    /// alone, without isolation, static cores, a cap of cycles, CPU blind isolation. For example:
-    /// `mfaas bench isolation --simulation --svg isolation.svg`
+    /// On this machine: a real node beside threads that compute, threads that use a disk, and two compilations, alone and under
+    /// each way to hold those back, in turn within one run; as root, since groups and classes are set. With `--simulation`: the
+    /// machine and the cluster of "PerfIso" (USENIX ATC 2018), over the control code that runs on nodes. For example:
+    /// `mfaas bench isolation --rows builds --svg isolation.svg`
     Isolation(isolation::BenchIsolation),
 }
 

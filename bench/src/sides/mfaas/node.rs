@@ -57,6 +57,11 @@ pub(super) struct Started {
 /// A variable that a node reads, and its value.
 pub(super) type Variable = (&'static str, OsString);
 
+/// What gives a node one worker, which has a core for itself.
+pub(super) fn of_one_worker(core: usize) -> [Variable; 2] {
+    [("MFAAS_WORKERS", "1".into()), ("MFAAS_WORKER_CORES", core.to_string().into())]
+}
+
 impl Node {
     /// Starts `mfaas-node` with the function that answers at once, and waits until that answers.
     pub fn start(kit: &Kit) -> anyhow::Result<Self> {
@@ -84,22 +89,30 @@ impl Node {
     }
 }
 
-/// In a process between this program and the node: sets what the node is to have from its first
-/// instruction on, then becomes the node.
-pub fn become_node(program: &Path, cores: &[usize]) -> anyhow::Result<()> {
+/// In a process between this program and a node, or an isolation controller: sets what that is to have from its first
+/// instruction on, then becomes it.
+pub fn become_program(program: &Path, cores: &[usize]) -> anyhow::Result<()> {
     die_with_parent()?;
     pin_to(cores)?;
     // Returns only when it failed.
     Err(Command::new(program).arg("serve").exec()).with_context(|| format!("run {}", program.display()))
 }
 
-fn spawn(kit: &Kit, home: &Home, variables: &[Variable]) -> anyhow::Result<Child> {
+/// A process that becomes `program` on these cores and ends with this thread.
+pub fn on_cores(kit: &Kit, program: &Path, cores: &[usize]) -> anyhow::Result<Command> {
+    let (first, others) = cores.split_first().context("a program without cores")?;
+    let mut command = Command::new(kit.programs.bench()?);
+    command.args(["serve", "node", "--core", &first.to_string()]);
+    for core in others {
+        command.args(["--other-core", &core.to_string()]);
+    }
+    command.arg("--program").arg(program).env_clear();
+    Ok(command)
+}
+
+fn spawn(kit: &Kit, cores: &[usize], home: &Home, variables: &[Variable]) -> anyhow::Result<Child> {
     let log = File::create(home.path("node.log")).context("make the node's log")?;
-    Command::new(kit.programs.bench()?)
-        .args(["serve", "node", "--core", &kit.cores.caller.to_string()])
-        .args(["--second-core", &kit.cores.worker.to_string(), "--program"])
-        .arg(kit.programs.node()?)
-        .env_clear()
+    on_cores(kit, &kit.programs.node()?, cores)?
         .envs(home.environment())
         .envs(variables.iter().cloned())
         .stdin(Stdio::null())
@@ -115,17 +128,21 @@ impl Started {
         let image = kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0));
         let deployed = Deployed { tenant: TENANT.to_owned(), image, budget_us: BUDGET_US };
         let path = deployed.path();
-        let variables =
-            [("MFAAS_WORKERS", "1".into()), ("MFAAS_WORKER_CORES", kit.cores.worker.to_string().into())];
-        Ok((Self::over(kit, &[deployed], &variables)?, path))
+        let variables = of_one_worker(kit.cores.worker);
+        Ok((Self::over(kit, &kit.cores.both(), &[deployed], &variables)?, path))
     }
 
     /// Starts `mfaas-node` over a home with these functions, and waits until the first of them answers. What
-    /// `variables` do not say is as a node has it by default, on the two cores of the kit.
-    pub(super) fn over(kit: &Kit, deployed: &[Deployed], variables: &[Variable]) -> anyhow::Result<Self> {
+    /// `variables` do not say is as a node has it by default, on these cores.
+    pub(super) fn over(
+        kit: &Kit,
+        cores: &[usize],
+        deployed: &[Deployed],
+        variables: &[Variable],
+    ) -> anyhow::Result<Self> {
         let home = Home::with(deployed)?;
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut own = Self { child: spawn(kit, &home, variables)?, home, address };
+        let mut own = Self { child: spawn(kit, cores, &home, variables)?, home, address };
         pin(kit.cores.caller)?;
         let path = deployed.first().context("a node without functions")?.path();
         own.address = own.ready(&path).with_context(|| format!("the node says {:?}", own.said()))?;

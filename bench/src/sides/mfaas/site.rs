@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 
 use super::home::Deployed;
-use super::node::{Started, Variable};
+use super::node::{Started, Variable, of_one_worker};
 use crate::function::Constants;
 use crate::functions::{Form, Kind};
 use crate::sides::Kit;
@@ -119,13 +119,26 @@ pub struct Site {
 impl Site {
     /// Starts a node for these tenants and waits until the first one's function answers.
     pub fn start(kit: &Kit, pools: Pools, tenants: &[Tenant]) -> anyhow::Result<Self> {
+        Self::start_on(kit, &kit.cores.both(), pools, tenants, None)
+    }
+
+    /// The same on these cores; with a core for its one worker, where there shall be one.
+    pub fn start_on(
+        kit: &Kit,
+        cores: &[usize],
+        pools: Pools,
+        tenants: &[Tenant],
+        worker: Option<usize>,
+    ) -> anyhow::Result<Self> {
         let deployed: Vec<Deployed> = tenants.iter().map(|tenant| tenant.deployed(kit)).collect();
         let targets = tenants
             .iter()
             .zip(&deployed)
             .map(|(tenant, deployed)| Target { path: deployed.path(), constants: tenant.constants })
             .collect();
-        let started = Started::over(kit, &deployed, &pools.variables())?;
+        let mut variables = pools.variables();
+        variables.extend(worker.into_iter().flat_map(of_one_worker));
+        let started = Started::over(kit, cores, &deployed, &variables)?;
         Ok(Self { started, pools, targets })
     }
 
@@ -166,10 +179,18 @@ impl Site {
         Ok((self.spent()? - before).max(0.0) / begin.elapsed().as_secs_f64() / 1e4)
     }
 
-    fn spent(&self) -> anyhow::Result<f64> {
+    /// CPU time of all its processes since they began, in microseconds.
+    pub fn spent(&self) -> anyhow::Result<f64> {
         let process = self.started.process();
         let own: f64 = threads(process)?.iter().map(|thread| thread.micros).sum();
         Ok(own + descendants_micros(process)?)
+    }
+
+    /// All its processes.
+    pub fn processes(&self) -> anyhow::Result<Vec<u32>> {
+        let process = self.started.process();
+        let below = descendants(process)?.into_iter().map(|below| below.process);
+        Ok([process].into_iter().chain(below).collect())
     }
 
     /// Memory of all its processes.

@@ -1,6 +1,7 @@
-//! `mfaas bench isolation`: performance isolation of builds and calls on a machine that is simulated.
+//! `mfaas bench isolation`: performance isolation of builds and calls, on this machine or on one that is simulated.
 //!
-//! The work is a program of its own (`bench/isolation`).
+//! The work is done by two programs of `bench/`: the node's benchmark measures, and a simulation stands for machines that nobody
+//! has at hand.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,27 +10,40 @@ use super::program::{add, run};
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
-/// The program, beside our own.
-const PROGRAM: &str = "mfaas-bench-isolation";
+/// The programs, beside our own.
+const MEASURES: &str = "mfaas-bench-node";
+const SIMULATES: &str = "mfaas-bench-isolation";
+/// What the first one calls this.
+const ISOLATION: &str = "isolation";
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct BenchIsolation {
     /// Simulate a machine of 48 cores and a cluster of 44, with a virtual clock over the control code that runs on nodes.
-    #[arg(long, required = true)]
+    #[arg(long)]
     simulation: bool,
+    /// Measured rounds of every row, at least 15; one more warms up.
+    #[arg(long, value_name = "N", conflicts_with = "simulation")]
+    rounds: Option<u32>,
+    /// Rows to measure, separated by commas: cpu-bully, disk-bully, builds; all when absent.
+    #[arg(long, value_name = "ROWS", conflicts_with = "simulation")]
+    rows: Option<String>,
+    /// What the node's workers do when nobody calls: parked (they sleep) or polling (one worker, on a core of its own); parked when
+    /// absent.
+    #[arg(long, value_name = "KIND", conflicts_with = "simulation")]
+    workers: Option<String>,
     /// Simulated seconds of one machine under each policy; 30 when absent.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "simulation")]
     seconds: Option<u32>,
     /// Simulated seconds of the cluster; 3 when absent.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "simulation")]
     cluster_seconds: Option<u32>,
-    /// Where the random numbers begin; the same number gives the same figures.
-    #[arg(long, value_name = "N")]
+    /// Where the random numbers of the simulation begin; the same number gives the same figures.
+    #[arg(long, value_name = "N", requires = "simulation")]
     seed: Option<u64>,
     /// Write every figure here.
     #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
-    /// Draw latency and use of the CPU by policy here.
+    /// Draw what calls feel and what the secondary gets by policy here.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// A short run: shows that everything works, and no more.
@@ -40,11 +54,21 @@ pub(super) struct BenchIsolation {
 impl BenchIsolation {
     /// Runs the program; exit code 1 when an aim is missed.
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        run(PROGRAM, &self.arguments(context.screen.is_json()), &context.global)
+        run(self.program(), &self.arguments(context.screen.is_json()), &context.global)
+    }
+
+    fn program(&self) -> &'static str {
+        if self.simulation { SIMULATES } else { MEASURES }
     }
 
     fn arguments(&self, json: bool) -> Vec<OsString> {
         let mut arguments = Vec::new();
+        if !self.simulation {
+            arguments.push(ISOLATION.into());
+        }
+        add(&mut arguments, "--rounds", self.rounds.map(|rounds| rounds.to_string()));
+        add(&mut arguments, "--rows", self.rows.as_ref());
+        add(&mut arguments, "--workers", self.workers.as_ref());
         add(&mut arguments, "--seconds", self.seconds.map(|seconds| seconds.to_string()));
         add(&mut arguments, "--cluster-seconds", self.cluster_seconds.map(|seconds| seconds.to_string()));
         add(&mut arguments, "--seed", self.seed.map(|seed| seed.to_string()));

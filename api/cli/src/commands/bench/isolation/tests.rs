@@ -12,14 +12,33 @@ struct Typed {
     bench: BenchIsolation,
 }
 
+fn typed(words: &str) -> Result<BenchIsolation, clap::Error> {
+    Typed::try_parse_from(format!("bench {words}").split_whitespace()).map(|typed| typed.bench)
+}
+
+fn asked(bench: &BenchIsolation, json: bool) -> String {
+    bench.arguments(json).join(OsStr::new(" ")).into_string().unwrap()
+}
+
 #[test]
-fn the_program_is_asked_for_what_was_typed_and_nothing_else() {
-    let typed = |words: &str| Typed::try_parse_from(format!("bench {words}").split_whitespace());
-    assert!(typed("--simulation").unwrap().bench.arguments(false).is_empty());
-    assert_eq!(typed("--simulation").unwrap().bench.arguments(true), ["--json", "-"]);
+fn the_simulation_is_asked_for_what_was_typed_and_nothing_else() {
+    let bench = typed("--simulation").unwrap();
+    assert_eq!((bench.program(), asked(&bench, false)), ("mfaas-bench-isolation", String::new()));
+    assert_eq!(asked(&bench, true), "--json -");
     let words = "--seconds 5 --cluster-seconds 2 --seed 9 --json-file j --svg s --quick";
-    let full = typed(&format!("--simulation {words}")).unwrap().bench.arguments(true);
-    assert_eq!(full.join(OsStr::new(" ")).to_str().unwrap(), words.replace("--json-file", "--json"));
-    let refused = typed(words).unwrap_err().to_string();
-    assert!(refused.contains("--simulation"), "nothing else can be measured yet: {refused}");
+    let full = typed(&format!("--simulation {words}")).unwrap();
+    assert_eq!(asked(&full, true), words.replace("--json-file", "--json"));
+    let refused = typed("--seconds 5").unwrap_err().to_string();
+    assert!(refused.contains("--simulation"), "a machine has no simulated seconds: {refused}");
+}
+
+#[test]
+fn without_a_simulation_this_machine_is_measured() {
+    let bench = typed("").unwrap();
+    assert_eq!((bench.program(), asked(&bench, false)), ("mfaas-bench-node", "isolation".to_owned()));
+    let words = "--rounds 20 --rows builds --workers polling --json-file j --svg s --quick";
+    let full = typed(words).unwrap();
+    assert_eq!(asked(&full, true), format!("isolation {}", words.replace("--json-file", "--json")));
+    let refused = typed("--simulation --workers polling").unwrap_err().to_string();
+    assert!(refused.contains("--workers"), "the simulation has no workers: {refused}");
 }
