@@ -154,9 +154,13 @@ impl UpConfig {
         }
     }
 
-    /// Whether there is an isolation controller.
+    /// Whether there is an isolation controller. Where it may make no groups, builds would give way to everything on the machine: it is
+    /// there only if it was asked for.
     pub(crate) fn has_isolation(&self) -> bool {
-        self.isolation.as_deref() != Some("off")
+        match self.isolation.as_deref() {
+            None => rustix::process::geteuid().is_root(),
+            Some(mode) => mode != "off",
+        }
     }
 
     /// Takes over what was asked for; the rest stays as it was.

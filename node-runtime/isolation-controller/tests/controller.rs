@@ -190,6 +190,13 @@ fn stands_still(pid: u32) -> bool {
     ticks(pid) == before
 }
 
+/// Whether a process is in the group whose members are stopped together.
+fn is_stoppable(site: &Site, pid: u32) -> bool {
+    let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let mut groups = own.lines().filter(|line| line.contains(&site.group));
+    groups.any(|line| line.contains(":freezer:") || line.ends_with("/stoppable"))
+}
+
 /// The class of the kernel's scheduler that a process is in: 0 other, 2 round robin, 5 idle.
 fn class(pid: u32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -353,6 +360,10 @@ fn what_did_not_agree_to_stand_still_goes_on() {
     ask(&site.socket(), &place).unwrap();
     let _busy = site.squeeze();
     site.until("the secondary stands still", || site.status().cores.secondary.is_empty());
+    let stoppable = site.member("exec sleep 600");
+    let has_group =
+        site.status().mechanisms.iter().any(|one| one.name == "stopping a group" && one.by.is_some());
+    assert_eq!((is_stoppable(&site, stoppable.pid()), is_stoppable(&site, going.pid())), (has_group, false));
     // Where nothing else wants to run it gets little, and not nothing.
     let before = ticks(going.pid());
     site.until("it goes on", || ticks(going.pid()) > before);

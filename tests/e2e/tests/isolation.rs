@@ -8,6 +8,8 @@ use std::time::Duration;
 use mfaas_harness::{Program, Stack, pack_directory, package, wait_for};
 use serde_json::Value;
 
+/// As root it is there without a word.
+const WITH_ISOLATION: &[&str] = &["--isolation", "idle-class"];
 /// What a deploy may take here.
 const DEPLOY_MAX: Duration = Duration::from_secs(120);
 
@@ -36,7 +38,7 @@ fn hungry(name: &str) -> Vec<u8> {
 
 #[test]
 fn builders_are_secondary_and_the_node_is_primary() {
-    let stack = Stack::start();
+    let stack = Stack::start_with(WITH_ISOLATION);
     let role_of = |program: Program| {
         let pid = i64::from(stack.pid(program).as_raw_nonzero().get());
         let status = isolation(&stack, &["status"]);
@@ -61,7 +63,7 @@ fn builders_are_secondary_and_the_node_is_primary() {
 /// Its build begins again when there is memory, and no attempt was counted. The twin without the limit is never ended.
 #[test]
 fn a_build_that_is_ended_for_want_of_memory_is_queued_again() {
-    let stack = Stack::start();
+    let stack = Stack::start_with(WITH_ISOLATION);
     if isolation(&stack, &["status"])["memory_bytes"].is_null() {
         return; // Nobody counts the secondary's memory on this machine, and its own is not low.
     }
@@ -84,7 +86,7 @@ fn a_build_that_is_ended_for_want_of_memory_is_queued_again() {
 /// A controller that is away is no reason to build without one.
 #[test]
 fn a_builder_that_names_a_controller_does_not_build_without_it() {
-    let stack = Stack::start();
+    let stack = Stack::start_with(WITH_ISOLATION);
     let gone = |path: &Path| std::fs::rename(path, path.with_extension("gone")).unwrap();
     gone(&socket(&stack));
     let id = stack.upload("hungry", hungry("hungry"));

@@ -66,8 +66,8 @@ pub(crate) struct Up {
     /// others' memory too (at first), or with verified code alone.
     #[arg(long, value_name = "WHEN", value_parser = ["never", "with-protection-keys", "with-verified-code"])]
     share_workers: Option<String>,
-    /// How builds are kept from being felt by calls: they run where nothing else wants to (idle-class, at first), or also beside cores
-    /// that are kept idle for calls (blind), or under calls in the real-time class; off: not at all.
+    /// How builds are kept from being felt by calls: they run where no call wants to (idle-class, at first as root), or also beside
+    /// cores that are kept idle for calls (blind), or under calls in the real-time class; off: not at all (at first as anybody else).
     #[arg(long, value_name = "MODE", value_parser = ["idle-class", "real-time", "blind", "off"])]
     isolation: Option<String>,
     /// Worker processes of the node at a time, sleeping ones too; as many as fit into a quarter of the
