@@ -6,6 +6,7 @@ mod cores;
 mod disks;
 mod memory;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -178,6 +179,7 @@ impl Controller {
             "lifting the class of the primary",
             self.secondary.members.set_class(Role::Primary, Class::Other),
         );
+        note("taking real time from the primary", self.secondary.groups.set_real_time(false));
     }
 
     /// Limits as the settings say.
@@ -187,7 +189,13 @@ impl Controller {
         self.disks.engage();
         note("setting the idle class", self.secondary.set_idle_class(true));
         let class = self.class_of_primary();
+        if class == Class::RealTime {
+            note("giving real time to the primary", self.secondary.groups.set_real_time(true));
+        }
         note("setting the class of the primary", self.secondary.members.set_class(Role::Primary, class));
+        if class != Class::RealTime {
+            note("taking real time from the primary", self.secondary.groups.set_real_time(false));
+        }
     }
 
     fn class_of_primary(&self) -> Class {
@@ -274,17 +282,22 @@ impl Controller {
         let gone = || refused(codes::MF1104, format!("process {pid} has ended"));
         let record = Record::of(pid, peer.pid, role, may_stop).ok_or_else(gone)?;
         let placed = match role {
-            Role::Primary => self
-                .secondary
-                .groups
-                .add_primary(pid)
-                .and_then(|()| processes::set_class(pid, self.class_of_primary())),
+            // With what it has started: once it is a member.
+            Role::Primary => Ok(()),
             Role::Secondary => self.secondary.place(pid, may_stop, !self.is_off),
         };
         let at_us = self.now().0;
         let placed = placed.and_then(|()| self.secondary.members.add(record, at_us));
+        let placed = placed.and_then(|()| if role == Role::Primary { self.place_primary() } else { Ok(()) });
         let kept = placed.and_then(|()| self.store.keep_members(&self.secondary.members.records()));
         kept.map_err(|error| refused(codes::MF1104, format!("process {pid} cannot be placed: {error}")))
+    }
+
+    /// Moves the primary, and puts it into its class.
+    fn place_primary(&self) -> io::Result<()> {
+        let Secondary { groups, members } = &self.secondary;
+        groups.add_primary(&members.processes(Role::Primary))?;
+        members.set_class(Role::Primary, self.class_of_primary())
     }
 
     fn status(&self) -> Status {

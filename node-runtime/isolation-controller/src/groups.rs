@@ -23,7 +23,9 @@ const GOING_ON: &str = "members";
 const STOPPABLE: &str = "stoppable";
 /// What version 2 hands down, for us and for the groups that a sandbox makes below.
 const HANDED_DOWN: [&str; 5] = ["+cpu", "+cpuset", "+memory", "+io", "+pids"];
-/// What the real-time class may have of each second: less than the kernel gives it by default.
+/// What the real-time class may have of each second in version 1, which lets nobody of a group into it without: less than the kernel
+/// gives all of it by default.
+const RT_RUNTIME: &str = "cpu.rt_runtime_us";
 const RT_RUNTIME_US: &str = "900000";
 /// Version 1 says that there is no limit by a number larger than any.
 const NO_LIMIT_V1: &str = "-1";
@@ -153,9 +155,28 @@ impl Groups {
         found
     }
 
-    /// Moves a process of the primary, if there is a group for it; what it starts later is born there.
-    pub(crate) fn add_primary(&self, pid: u32) -> io::Result<()> {
-        self.primary.as_ref().map_or(Ok(()), |directory| write(directory, "cgroup.procs", &pid.to_string()))
+    /// Moves processes of the primary, if there is a group for it; what they start later is born there. One that ended meanwhile
+    /// is no error.
+    pub(crate) fn add_primary(&self, processes: &[u32]) -> io::Result<()> {
+        let Some(directory) = &self.primary else { return Ok(()) };
+        let is_gone = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
+        processes.iter().try_for_each(|pid| match write(directory, "cgroup.procs", &pid.to_string()) {
+            Err(_) if is_gone(*pid) => Ok(()),
+            done => done,
+        })
+    }
+
+    /// Whether the primary's group has any of the machine's real time, which version 1 gives out once: another installation on it
+    /// may want some.
+    pub(crate) fn set_real_time(&self, has_some: bool) -> io::Result<()> {
+        let Some(primary) = self.primary.as_deref().filter(|group| group.join(RT_RUNTIME).exists()) else {
+            return Ok(());
+        };
+        let both = [primary.parent().unwrap_or(primary), primary];
+        let give =
+            |directory: &&Path| write(directory, RT_RUNTIME, if has_some { RT_RUNTIME_US } else { "0" });
+        // A group has no more than the one above.
+        if has_some { both.iter().try_for_each(give) } else { both.iter().rev().try_for_each(give) }
     }
 
     fn of(&self, kind: Kind) -> Option<&Group> {
@@ -433,10 +454,6 @@ fn of_both(place: &Path, naming: Naming<'_>) -> Result<PathBuf, String> {
     }
     make(&group)?;
     make(&group.join(PRIMARY))?;
-    for directory in [&group, &group.join(PRIMARY)] {
-        // Version 1 lets nobody of a group into the real-time class without it; where it is refused, that class is.
-        let _ = write(directory, "cpu.rt_runtime_us", RT_RUNTIME_US);
-    }
     Ok(group.join(SECONDARY))
 }
 

@@ -93,11 +93,25 @@ impl Members {
         self.0.iter().map(|placed| shown(&placed.record)).collect()
     }
 
-    /// Puts all of a role into a class; all are tried.
+    /// Puts all of a role, and what they have started, into a class; all are tried.
     pub(crate) fn set_class(&self, role: Role, class: Class) -> io::Result<()> {
         let mut all = Ok(());
-        for placed in self.of(role) {
-            all = all.and(processes::set_class(placed.record.pid, class));
+        for pid in self.processes(role) {
+            all = all.and(processes::set_class(pid, class));
+        }
+        all
+    }
+
+    /// All processes of a role: a worker that a primary process has placed with the secondary is not the primary's.
+    pub(crate) fn processes(&self, role: Role) -> Vec<u32> {
+        let below = |role| {
+            let roots = self.of(role).map(|placed| placed.record.pid);
+            roots.flat_map(processes::tree).map(|(pid, _)| pid).collect::<Vec<_>>()
+        };
+        let mut all = below(role);
+        if role == Role::Primary {
+            let secondary = below(Role::Secondary);
+            all.retain(|pid| !secondary.contains(pid));
         }
         all
     }

@@ -10,8 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use mfaas_isolation_client::{
-    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, join_primary,
-    place_stoppable_child,
+    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, place_stoppable_child,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -426,25 +425,35 @@ fn a_disk_hog_is_bounded() {
     assert!(free_bytes > 2 * bounded_bytes, "{free_bytes} without a limit, {bounded_bytes} with one");
 }
 
-/// The primary is in the real-time class in that mode alone, and the secondary never is.
+/// The primary is in the real-time class in that mode alone, with what it started before, and what of it is secondary never is.
 #[test]
 fn the_class_follows_the_mode() {
+    if !rustix::process::geteuid().is_root() {
+        return; // Nobody else may use that class.
+    }
     let site = Site::start(&[]);
-    let may = join_primary(&site.socket());
-    if let Err(refused) = may {
-        // Only where this test is neither root nor the controller's own user.
-        panic!("{refused}");
-    }
-    let real_time = Change { mode: Some(Mode::RealTime), ..Change::default() };
-    ask(&site.socket(), &Request::Set(real_time)).unwrap();
-    let own = || class(std::process::id());
-    if rustix::process::geteuid().is_root() {
-        assert_eq!(own(), "2", "{}", site.log());
-        let child = site.member("exec sleep 600");
-        assert_ne!(class(child.pid()), "2", "it was started by a process in that class");
-    }
+    let primary = worker("sleep 600 & sleep 601 & wait");
+    let mut children = Vec::new();
+    site.until("its children are there", || {
+        children = children_of(primary.pid());
+        children.len() == 2
+    });
+    let place = |pid, role| ask(&site.socket(), &Request::Place { pid, role, may_stop: false }).unwrap();
+    place(primary.pid(), Role::Primary);
+    place(children[1], Role::Secondary);
+    let set =
+        |mode| ask(&site.socket(), &Request::Set(Change { mode: Some(mode), ..Change::default() })).unwrap();
+    let classes = || [primary.pid(), children[0], children[1]].map(class);
+    set(Mode::RealTime);
+    assert_eq!(classes(), ["2", "2", "0"], "{}", site.log());
+    set(Mode::IdleClass);
+    assert_eq!(classes()[..2], ["0", "0"], "{}", site.log());
+    set(Mode::RealTime);
     ask(&site.socket(), &Request::Off).unwrap();
-    assert_eq!(own(), "0");
+    assert_eq!(classes()[..2], ["0", "0"], "{}", site.log());
+    for child in children {
+        kill_process(Pid::from_raw(child as i32).unwrap(), Signal::KILL).unwrap();
+    }
 }
 
 #[test]
@@ -483,7 +492,11 @@ fn children_file(pid: u32) -> String {
     format!("/proc/{pid}/task/{pid}/children")
 }
 
-fn child_of(pid: u32) -> u32 {
+fn children_of(pid: u32) -> Vec<u32> {
     let children = std::fs::read_to_string(children_file(pid)).unwrap();
-    children.split_whitespace().next().unwrap().parse().unwrap()
+    children.split_whitespace().map(|child| child.parse().unwrap()).collect()
+}
+
+fn child_of(pid: u32) -> u32 {
+    children_of(pid)[0]
 }

@@ -136,13 +136,15 @@ fn the_primarys_group_lies_beside_the_secondarys() {
     let hierarchies = Hierarchies::new("3:cpu:/a\n".to_owned(), mounts);
     let groups = Groups::below(&hierarchies, Naming { name: NAME, moves_primary: true });
     groups.add(7, false).unwrap();
-    groups.add_primary(8).unwrap();
+    groups.add_primary(&[std::process::id()]).unwrap();
+    groups.set_real_time(true).unwrap();
     groups.set_idle_class(true).unwrap();
     let found = [("primary", "cgroup.procs"), ("secondary", "cgroup.procs"), ("secondary", "cpu.idle")];
-    assert_eq!(found.map(|(directory, name)| read(&group.join(directory), name)), ["8", "7", "1"]);
+    let own = std::process::id().to_string();
+    assert_eq!(found.map(|(directory, name)| read(&group.join(directory), name)), [own.as_str(), "7", "1"]);
     assert_eq!(read(&group.join("primary"), "cpu.rt_runtime_us"), "900000");
-    Groups::below(&hierarchies, NAMING).add_primary(9).unwrap();
-    assert_eq!(read(&group.join("primary"), "cgroup.procs"), "8", "nothing was moved");
+    Groups::below(&hierarchies, NAMING).add_primary(&[1]).unwrap();
+    assert_eq!(read(&group.join("primary"), "cgroup.procs"), own, "nothing was moved");
 }
 
 const LIMIT: DiskLimit = DiskLimit { read_iops: 1, write_iops: 2, read_bytes_per_s: 3, write_bytes_per_s: 4 };
