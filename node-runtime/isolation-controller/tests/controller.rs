@@ -3,6 +3,7 @@
 //! The controller as a program, on the control groups of this machine. As anybody but root it has none, and does by each
 //! process what it would do by groups.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use mfaas_isolation_client::{
     Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, place_stoppable_child,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// How long something may take that the controller does at its next look, on a machine that is busy.
 const SOON: Duration = Duration::from_secs(60);
@@ -35,6 +36,8 @@ impl Ends {
 impl Drop for Ends {
     fn drop(&mut self) {
         let _ = self.0.kill();
+        // With what it has started, if it leads a group.
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         // One that stands still (version 1 of groups) ends only when it goes on.
         let _ = kill_process(Pid::from_child(&self.0), Signal::CONT);
         // In a group that stands still it does not end: then a test has failed, and must not hang.
@@ -172,7 +175,9 @@ fn groups_named(below: &Path, name: &str, depth: u32) -> Vec<PathBuf> {
 }
 
 fn worker(program: &str) -> Ends {
-    Ends(Command::new("sh").args(["-c", program]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    let mut command = Command::new("sh");
+    command.args(["-c", program]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    Ends(command.spawn().unwrap())
 }
 
 /// CPU time that a process has used, in ticks.
@@ -451,9 +456,6 @@ fn the_class_follows_the_mode() {
     set(Mode::RealTime);
     ask(&site.socket(), &Request::Off).unwrap();
     assert_eq!(classes()[..2], ["0", "0"], "{}", site.log());
-    for child in children {
-        kill_process(Pid::from_raw(child as i32).unwrap(), Signal::KILL).unwrap();
-    }
 }
 
 #[test]

@@ -128,6 +128,7 @@ fn family(code: Code) -> &'static str {
         "08" => "invocation",
         "09" => "access and limits",
         "10" => "backup",
+        "11" => "isolation",
         _ => "unknown",
     }
 }
