@@ -241,7 +241,7 @@ fn a_member_runs_where_nothing_else_wants_to_until_the_kill_switch() {
     site.until("limits are back", || is_idle_class(&site, member.pid()));
     kill_process(Pid::from_child(&site.controller.0), Signal::USR1).unwrap();
     site.until("the signal is obeyed", || !is_idle_class(&site, member.pid()));
-    assert!(off.exists(), "it holds in the next life");
+    site.until("it holds in the next life", || off.exists());
 
     let site = site.again(&[]);
     assert!(site.status().off);
