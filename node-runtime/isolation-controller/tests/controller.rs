@@ -456,6 +456,8 @@ fn the_class_follows_the_mode() {
     set(Mode::RealTime);
     ask(&site.socket(), &Request::Off).unwrap();
     assert_eq!(classes()[..2], ["0", "0"], "{}", site.log());
+    // Nor was it tried: version 1 would have refused it.
+    assert!(!site.log().contains("ERROR"), "{}", site.log());
 }
 
 #[test]
