@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mfaas_bench_node::function::{ANSWER_BYTES, work};
@@ -272,9 +272,16 @@ fn calls_are_measured_without_a_token_with_a_known_and_with_a_new_one() {
     }
 }
 
+/// What takes all cores, and what has to find some at the lowest priority, take turns.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Figures of two short rounds on a busy machine say nothing; that both sides were at work does.
 #[test]
 fn a_victim_is_measured_beside_an_attacker() {
+    let _turn = turn();
     let rows = measured(&["noisy-neighbour", "--quick", "--rows", "calls,log-lines"]);
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["calls", "log-lines"]);
@@ -287,6 +294,7 @@ fn a_victim_is_measured_beside_an_attacker() {
 
 #[test]
 fn each_secondary_waits_to_be_let_go_makes_progress_and_is_gone_at_its_end() {
+    let _turn = turn();
     let kit = kit();
     for work in [Work::Cpu, Work::Disk, Work::Builds] {
         let mut running = Running::start(&kit, work, 2).unwrap();
@@ -313,6 +321,7 @@ fn each_secondary_waits_to_be_let_go_makes_progress_and_is_gone_at_its_end() {
 /// does. Another controller may have all real-time of the machine's groups, and then that mode is said to be missing.
 #[test]
 fn calls_are_measured_beside_a_secondary_under_each_policy() {
+    let _turn = turn();
     let directory = tempfile::tempdir().unwrap();
     let (json, svg) = (directory.path().join("rows.json"), directory.path().join("shared.svg"));
     let temporary = directory.path().join("temporary");

@@ -102,7 +102,8 @@ impl Members {
         all
     }
 
-    /// All processes of a role: a worker that a primary process has placed with the secondary is not the primary's.
+    /// All processes of a role. A worker that a primary process has placed with the secondary is not the primary's, nor is this program,
+    /// whoever has started it.
     pub(crate) fn processes(&self, role: Role) -> Vec<u32> {
         let below = |role| {
             let roots = self.of(role).map(|placed| placed.record.pid);
@@ -110,8 +111,9 @@ impl Members {
         };
         let mut all = below(role);
         if role == Role::Primary {
-            let secondary = below(Role::Secondary);
-            all.retain(|pid| !secondary.contains(pid));
+            let own = processes::tree(std::process::id()).into_iter().map(|(pid, _)| pid);
+            let others: Vec<u32> = below(Role::Secondary).into_iter().chain(own).collect();
+            all.retain(|pid| !others.contains(pid));
         }
         all
     }

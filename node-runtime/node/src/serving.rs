@@ -7,7 +7,7 @@
 //! quicker ([`shared`]); `loader` talks to the loader ([`loading`]), `worker-N` starts and waits for the
 //! worker at place N ([`supervisor`]), `memory-monitor` ends workers that hold too much ([`memory_monitor`]),
 //! `log-forwarder` writes log lines. Which pool of workers runs a function is found
-//! when it is defined ([`pools`]), and which window of theirs holds it ([`windows`]); whether tenants share one is the site's choice ([`sharing`]).
+//! when it is defined ([`mod@pools`]), and which window of theirs holds it ([`windows`]); whether tenants share one is the site's choice ([`sharing`]).
 //!
 //! All of this is there twice: once for functions of class `micro`, and once for bulk functions, where a node runs any
 //! ([`bulk`]). The two share the table of names, usage, logs and bans, and nothing that a call waits for: no queue,
