@@ -307,7 +307,7 @@ impl Controller {
             off: self.is_off,
             mode: self.settings.mode,
             cores: self.cores.status(&self.settings),
-            memory_bytes: self.secondary.groups.memory_bytes(),
+            memory_bytes: self.secondary.groups.memory_bytes().ok().flatten(),
             memory_bytes_max: self.memory.bytes_max(),
             available_bytes: machine::memory().map_or(0, |memory| memory.available_bytes),
             killed: self.memory.killed(),

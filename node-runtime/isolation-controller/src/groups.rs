@@ -260,19 +260,17 @@ impl Groups {
         }
     }
 
-    /// Bytes of memory of the secondary that the kernel cannot reclaim.
-    pub(crate) fn memory_bytes(&self) -> Option<u64> {
-        let group = self.of(Kind::Memory)?;
+    /// Bytes of memory of the secondary that the kernel cannot reclaim; nothing where no group counts them.
+    pub(crate) fn memory_bytes(&self) -> io::Result<Option<u64>> {
+        let Some(group) = self.of(Kind::Memory) else { return Ok(None) };
         let counted: &[&str] = match group.version {
             Version::One => &["total_rss", "total_shmem"],
             Version::Two => &["anon", "shmem", "kernel"],
         };
-        let text = fs::read_to_string(group.directory.join("memory.stat")).ok()?;
-        let value = |line: &str| {
-            let (name, value) = line.split_once(' ')?;
-            counted.contains(&name).then(|| value.parse::<u64>().ok())?
-        };
-        Some(text.lines().filter_map(value).sum())
+        let text = fs::read_to_string(group.directory.join("memory.stat"))?;
+        let rows = text.lines().filter_map(|line| line.split_once(' '));
+        let values = rows.filter(|(name, _)| counted.contains(name)).map(|(_, value)| value.parse::<u64>());
+        Ok(Some(values.sum::<Result<u64, _>>().map_err(io::Error::other)?))
     }
 
     /// What the secondary has done on a disk; in version 1, what did not go through the page cache.

@@ -70,9 +70,15 @@ impl MemoryControl {
                 return false;
             }
         };
-        let secondary_bytes = secondary.groups.memory_bytes().unwrap_or(0);
-        meters::memory(available_bytes, secondary_bytes);
         let members = sizes(secondary);
+        let secondary_bytes = match secondary.groups.memory_bytes() {
+            Ok(counted) => counted.unwrap_or_else(|| members.iter().map(|member| member.bytes).sum()),
+            Err(error) => {
+                note("looking at the secondary's memory", Err(error));
+                return false;
+            }
+        };
+        meters::memory(available_bytes, secondary_bytes);
         let sample = MemorySample { now, available_bytes, secondary_bytes, members: &members };
         match self.isolation.step(&sample) {
             Some(MemoryAction::Limit { high_bytes, max_bytes }) => {

@@ -57,6 +57,9 @@ fn a_group_of_version_two_lies_beside_the_programs_own() {
     groups.set_memory(Some(MemoryLimit { high_bytes: 5, max_bytes: 6 })).unwrap();
     let limits = ["cpu.idle", "cpuset.cpus", "memory.high", "memory.max"].map(|name| read(&group, name));
     assert_eq!(limits, ["1", "1-3", "5", "6"]);
+    assert!(groups.memory_bytes().is_err(), "what cannot be read is not nothing");
+    file(&group, "memory.stat", "anon 5\nfile 900\nshmem 7\nkernel 1\n");
+    assert_eq!(groups.memory_bytes().unwrap(), Some(13), "the page cache is not counted");
     groups.set_memory(None).unwrap();
     assert_eq!(["memory.high", "memory.max"].map(|name| read(&group, name)), ["max", "max"]);
 }
@@ -117,7 +120,7 @@ fn groups_of_version_one_lie_below_the_programs_own() {
     assert_eq!((procs("cpu").as_str(), procs("cpuset").as_str(), procs("freezer").as_str()), ("7", "7", ""));
     groups.set_stopped(true).unwrap();
     assert_eq!(read(&place.path().join("freezer/a").join(NAME), "freezer.state"), "FROZEN");
-    assert_eq!(groups.memory_bytes(), None, "nobody counts it");
+    assert_eq!(groups.memory_bytes().unwrap(), None, "nobody counts it");
 }
 
 /// Where the primary is moved, the secondary gives way to it alone: the group of both has what any other group has.
