@@ -23,7 +23,6 @@ use std::sync::mpsc;
 use anyhow::Context as _;
 use clap::Parser as _;
 use mfaas_ident::BuildVersion;
-use mfaas_process_metrics::MetricsListener;
 use mfaas_startup::{Variables, write_ready_file};
 use serde_json::{Map, Value};
 
@@ -107,11 +106,7 @@ fn signals() -> anyhow::Result<Signals> {
 
 /// Shows metrics if they are asked for; what the ready file says of it.
 fn show_metrics(config: &Config) -> anyhow::Result<Map<String, Value>> {
-    let Some(address) = config.metrics_listen else { return Ok(Map::new()) };
-    let listener = MetricsListener::bind(address)?;
-    let address = listener.address();
-    listener.start((env!("CARGO_PKG_NAME"), BuildVersion::this().as_str()), &[], String::new)?;
-    meters::describe();
-    tracing::info!(%address, "metrics are shown");
-    Ok(Map::from_iter([("metrics".to_owned(), address.to_string().into())]))
+    let names = (env!("CARGO_PKG_NAME"), BuildVersion::this().as_str());
+    let shown = mfaas_process_metrics::show_at(config.metrics_listen, names, meters::describe)?;
+    Ok(shown.map(|address| ("metrics".to_owned(), address.to_string().into())).into_iter().collect())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
 
-pub use listener::{ListenError, MetricsListener};
+pub use listener::{ListenError, MetricsListener, show_at};
 
 /// How often the process is looked at, and what histograms keep is summed up. Often enough for any scrape; a look counts
 /// descriptors, of which each image of a node is one.

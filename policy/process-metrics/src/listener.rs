@@ -114,6 +114,22 @@ impl MetricsListener {
     }
 }
 
+/// Shows what a program counts that has no metrics without a listener, if there is an address for it, and describes it; where it is
+/// shown then.
+pub fn show_at(
+    address: Option<SocketAddr>,
+    names: (&'static str, &'static str),
+    describe: impl FnOnce(),
+) -> Result<Option<SocketAddr>, ListenError> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = MetricsListener::bind(address)?;
+    let address = listener.address();
+    listener.start(names, &[], String::new)?;
+    describe();
+    tracing::info!(%address, "metrics are shown");
+    Ok(Some(address))
+}
+
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

@@ -9,7 +9,6 @@ use chrono::Utc;
 use mfaas_blobs::Blobs;
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{BuildVersion, DeploymentId, Epoch};
-use mfaas_process_metrics::MetricsListener;
 use mfaas_startup::write_ready_file;
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator as _;
@@ -104,13 +103,9 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
 
 /// Shows metrics if they are asked for; what the ready file says of it.
 fn show_metrics(config: &ServeConfig) -> anyhow::Result<Map<String, Value>> {
-    let Some(address) = config.metrics_listen else { return Ok(Map::new()) };
-    let listener = MetricsListener::bind(address)?;
-    let address = listener.address();
-    listener.start((env!("CARGO_PKG_NAME"), BuildVersion::this().as_str()), &[], String::new)?;
-    meters::describe();
-    tracing::info!(%address, "metrics are shown");
-    Ok(Map::from_iter([("metrics".to_owned(), address.to_string().into())]))
+    let names = (env!("CARGO_PKG_NAME"), BuildVersion::this().as_str());
+    let shown = mfaas_process_metrics::show_at(config.metrics_listen, names, meters::describe)?;
+    Ok(shown.map(|address| ("metrics".to_owned(), address.to_string().into())).into_iter().collect())
 }
 
 /// The connection with which a signer begins; waits for a database that is away or not migrated yet. `None`: it is to stop.
