@@ -141,7 +141,7 @@ fn node(apart: bool, floods: bool) -> (Lane, Lane) {
 
 /// The longest wait once the pool has the workers that it needs.
 fn longest(lane: &Lane, number: u32) -> u64 {
-    lane.waited[&number].iter().skip(20).copied().max().unwrap_or(0)
+    lane.waited[&number].iter().skip(20).copied().max().unwrap()
 }
 
 #[test]
