@@ -50,7 +50,7 @@ pub struct SharedFigure {
     /// Calls, in per cent of what the node can do alone.
     pub load_percent: u32,
     /// How the secondary was held back.
-    pub policy: &'static str,
+    pub policy: String,
     /// p99 by that of standalone: the median over the rounds.
     pub p99_ratio: f64,
     /// What the secondary did, by what it does alone on what was there for it: the median over the rounds.

@@ -28,8 +28,8 @@ use crate::secondary::Work;
 use crate::sides::mfaas::Node;
 use crate::sides::{Kit, Latency, Side, latency};
 
-/// How long a run is.
-#[derive(Debug, Clone)]
+/// How long a run is, and over what.
+#[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Rounds that count.
     pub rounds: u32,
@@ -41,6 +41,10 @@ pub struct Plan {
     pub tenants: Vec<usize>,
     /// Of the node, in the rows of [`ISOLATION`].
     pub workers: Workers,
+    /// There, of the mode `blind`; the controller's own number when absent.
+    pub buffer_cores: Option<u32>,
+    /// There, by name, beside standalone; all when empty.
+    pub policies: Vec<String>,
 }
 
 /// What the workers of a node do when nobody calls.
@@ -128,6 +132,15 @@ pub const ISOLATION: [Planned; 3] = [
         },
     },
 ];
+
+/// A policy of those rows, by its name.
+pub fn policy_named(name: &str) -> Result<String, String> {
+    let known = isolation::is_policy(name);
+    known.then(|| name.to_owned()).ok_or_else(|| "no such policy; the report names them".to_owned())
+}
+
+/// The row about buffer cores.
+pub const BUFFER_CORES: Planned = Planned { name: "buffer-cores", measure: isolation::buffer_cores };
 
 impl Planned {
     /// Measures the row; the figure's bars come from one of them.

@@ -327,7 +327,7 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
     let temporary = directory.path().join("temporary");
     std::fs::create_dir(&temporary).unwrap();
     let child = Command::new(PROGRAM)
-        .args(["isolation", "--quick", "--rows", "builds", "--json"])
+        .args(["isolation", "--quick", "--rows", "builds", "--buffer-cores", "0", "--json"])
         .arg(&json)
         .arg("--svg")
         .arg(&svg)
@@ -353,7 +353,7 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
     // Of one window of a machine that does much else it may be nothing.
     let mut progress = 0.0;
     for load in [20, 50, 70] {
-        let policies = ["none", "nice", "static cores", "quota", "idle-class", "blind"];
+        let policies = ["none", "nice", "static cores", "quota", "idle-class", "blind, buffer cores 0"];
         for policy in policies.into_iter().filter(|policy| !lacks(policy)) {
             assert!(row["sides"].to_string().contains(policy), "{row}");
             let rounds = |what: &str| {
@@ -380,6 +380,26 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
 }
 
 #[test]
+fn every_number_of_buffer_cores_is_tried() {
+    let _turn = turn();
+    let output = Command::new(PROGRAM)
+        .args(["buffer-cores", "--quick", "--workers", "polling", "--json", "-"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let row = &document["rows"][0];
+    assert_eq!(row["missing"], serde_json::json!([]));
+    let cores = allowed_cores().unwrap().len();
+    for buffer_cores in (0..cores).take(5) {
+        let ratio = median(row, &format!("70 %, blind, buffer cores {buffer_cores}: p99 / standalone"));
+        assert!(ratio > 0.0, "{row}");
+    }
+    assert!(row.to_string().contains("buffer cores: the fewest with p99 / standalone"), "{row}");
+}
+
+#[test]
 fn the_program_refuses_what_it_does_not_know() {
     for arguments in [
         "--rows warmth",
@@ -391,6 +411,8 @@ fn the_program_refuses_what_it_does_not_know() {
         "isolation --rows warm",
         "isolation --rounds 14",
         "isolation --workers asleep",
+        "isolation --policies blindly",
+        "buffer-cores --rows builds",
     ] {
         let output = Command::new(PROGRAM).args(arguments.split(' ')).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments}");

@@ -90,7 +90,7 @@ fn axes(y: f64, height: f64) -> String {
 }
 
 fn bars(y: f64, figure: &SharedFigure) -> String {
-    let name = escaped(figure.policy);
+    let name = escaped(&figure.policy);
     let below = y + BAR - 3.0;
     let mut bars =
         format!("<text x=\"{:.1}\" y=\"{below:.1}\" text-anchor=\"end\">{name}</text>\n", NAMES - 8.0);

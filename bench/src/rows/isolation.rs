@@ -33,6 +33,8 @@ const POLLING: (f64, f64) = (1.50, 0.50);
 const NAMED: Mode = Mode::RealTime;
 /// Per cent of what the node can do alone.
 const LOADS: [u32; 3] = [20, 50, 70];
+/// Where buffer cores are counted: the highest load that a site should run a node at.
+const PEAK: [u32; 1] = [70];
 /// What one call computes, in µs.
 const CALL_US: f64 = 100.0;
 const SOURCE: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -71,6 +73,7 @@ struct Scene<'a> {
     generator: Generator,
     work: Work,
     cores: Vec<usize>,
+    loads: &'static [u32],
     /// Calls a second that the node can do alone.
     rate: f64,
     seconds: f64,
@@ -91,14 +94,82 @@ pub(super) fn row(
     plan: &Plan,
     (name, title, work): (&'static str, &'static str, Work),
 ) -> anyhow::Result<Measured> {
-    let mut row = Row::new(name, title);
-    let mut scene = Scene::start(kit, plan, work)?;
+    let row = Row::new(name, title);
+    let scene = Scene::start(kit, plan, work, &LOADS)?;
+    let (row, shared, _) = compare(plan, row, scene, &of_this_plan(plan))?;
+    Ok((row, Figures { shared, ..Figures::default() }))
+}
+
+/// How many buffer cores the mode `blind` needs here: the fewest with which p99 keeps its aim at the highest load.
+pub(super) fn buffer_cores(kit: &Kit, plan: &Plan) -> anyhow::Result<Measured> {
+    let title =
+        "calls of 100 µs at the highest load beside threads that compute without end, by buffer cores";
+    let row = Row::new("buffer-cores", title);
+    let scene = Scene::start(kit, plan, Work::Cpu, &PEAK)?;
+    let candidates = candidates(scene.cores.len());
+    let mut policies = vec![Policy::Standalone, Policy::Nothing];
+    policies.extend(candidates.iter().copied().map(Policy::Blind));
+    let (mut row, shared, ratios) = compare(plan, row, scene, &policies)?;
+    let most = match plan.workers {
+        Workers::Parked => PARKED.0,
+        Workers::Polling => POLLING.0,
+    };
+    let ratio_of = |buffer_cores: &u32| {
+        let found = ratios.iter().find(|(policy, _)| *policy == Policy::Blind(*buffer_cores));
+        found.map_or(f64::INFINITY, |(_, at)| row.measures[*at].spread.median)
+    };
+    let enough = candidates.iter().find(|candidate| ratio_of(candidate) <= most);
+    let found = enough.map(|candidate| f64::from(*candidate));
+    row.measure(
+        format!("buffer cores: the fewest with p99 / standalone ≤ {most}"),
+        "cores",
+        Vec::from_iter(found),
+    )
+    .aim(Bound::AtLeast, 0.0);
+    Ok((row, Figures { shared, ..Figures::default() }))
+}
+
+/// Numbers of buffer cores that are tried: all up to four, then each twice the one before, and never all cores.
+fn candidates(cores: usize) -> Vec<u32> {
+    let doubled = std::iter::successors(Some(8), |number| Some(number * 2));
+    (0..=4).chain(doubled).take_while(|number| (*number as usize) < cores).collect()
+}
+
+/// Those of a row whose loads are [`LOADS`].
+fn of_this_plan(plan: &Plan) -> Vec<Policy> {
+    let chosen = |policy| match (policy, plan.buffer_cores) {
+        (Policy::Of(Mode::Blind), Some(buffer_cores)) => Policy::Blind(buffer_cores),
+        _ => policy,
+    };
+    let is_chosen = |policy: &Policy| {
+        let all = plan.policies.is_empty() || *policy == Policy::Standalone;
+        all || plan.policies.iter().any(|name| *name == policy.name())
+    };
+    Policy::ALL.into_iter().filter(is_chosen).map(chosen).collect()
+}
+
+/// Whether there is a policy of that name.
+pub(super) fn is_policy(name: &str) -> bool {
+    Policy::ALL.iter().any(|policy| policy.name() == name)
+}
+
+/// Where the ratio of p99 of each policy is in a row.
+type Ratios = Vec<(Policy, usize)>;
+
+/// Measures the policies that this machine offers over one node, at each of its loads.
+fn compare(
+    plan: &Plan,
+    mut row: Row,
+    mut scene: Scene<'_>,
+    policies: &[Policy],
+) -> anyhow::Result<(Row, Vec<SharedFigure>, Ratios)> {
+    let (kit, name, work, loads) = (scene.kit, row.name, scene.work, scene.loads);
     row.side("node", scene.site.protections());
     let full = scene.full()?;
     row.measure("calls that the node can do alone", "calls/s", full.clone());
     scene.rate = Spread::of(full).median;
     policy::sweep()?;
-    let policies = policies(kit, plan, &mut row, &scene.cores);
+    let policies = offered(kit, plan, &mut row, (policies, &scene.cores));
     let scene = RefCell::new(scene);
     let mut lanes: Vec<Option<Lane<'_, Round>>> = Vec::new();
     for policy in &policies {
@@ -110,16 +181,17 @@ pub(super) fn row(
     }
     lanes.push(Some(Lane::new(ALONE, || scene.borrow_mut().alone())));
     let series = alternate(plan, &mut row, lanes);
-    let mut shared = Vec::new();
+    let (mut shared, mut ratios) = (Vec::new(), Ratios::new());
     row.measure(
         format!("{ALONE}: progress"),
         work.unit(),
         series.of(ALONE, |round: &Round| round[0].progress),
     );
-    for (place, load_percent) in LOADS.into_iter().enumerate() {
-        report_alone(&mut row, &series, place);
+    for at @ (_, load_percent) in loads.iter().copied().enumerate() {
+        report_alone(&mut row, &series, at);
         for policy in policies.iter().filter(|policy| **policy != Policy::Standalone) {
-            let (ratio, part) = report(&mut row, &series, (place, *policy), work);
+            let (ratio, part) = report(&mut row, &series, (at, *policy), work);
+            ratios.push((*policy, ratio));
             if work == Work::Builds {
                 aim(&mut row, plan.workers, *policy, (ratio, part));
             }
@@ -127,36 +199,36 @@ pub(super) fn row(
             shared.push(SharedFigure {
                 secondary: name,
                 load_percent,
-                policy: policy.name(),
+                policy: policy.name().into_owned(),
                 p99_ratio: figure(ratio),
                 progress: figure(part),
             });
         }
     }
-    Ok((row, Figures { shared, ..Figures::default() }))
+    Ok((row, shared, ratios))
 }
 
 /// Those that this machine offers; of the others the row says why not.
-fn policies(kit: &Kit, plan: &Plan, row: &mut Row, cores: &[usize]) -> Vec<Policy> {
+fn offered(kit: &Kit, plan: &Plan, row: &mut Row, (policies, cores): (&[Policy], &[usize])) -> Vec<Policy> {
     let mut offered = Vec::new();
-    for policy in Policy::ALL {
+    for policy in policies.iter().copied() {
         if plan.workers == Workers::Polling && policy == Policy::Of(Mode::RealTime) {
-            row.side(policy.name(), "left out: it is not for workers that poll".to_owned());
+            row.side(&policy.name(), "left out: it is not for workers that poll".to_owned());
             continue;
         }
         match policy.described(kit, cores) {
             Ok(described) => {
-                row.side(policy.name(), described);
+                row.side(&policy.name(), described);
                 offered.push(policy);
             }
-            Err(error) => row.missing(policy.name(), &error),
+            Err(error) => row.missing(&policy.name(), &error),
         }
     }
     offered
 }
 
 impl<'a> Scene<'a> {
-    fn start(kit: &'a Kit, plan: &Plan, work: Work) -> anyhow::Result<Self> {
+    fn start(kit: &'a Kit, plan: &Plan, work: Work, loads: &'static [u32]) -> anyhow::Result<Self> {
         let cores = kit.all_cores.clone();
         pin(kit.cores.worker)?;
         let function = Kind::busy_micros(CALL_US, kit.tsc);
@@ -167,7 +239,8 @@ impl<'a> Scene<'a> {
         pin_to(&cores)?;
         let manner = Manner { source: SOURCE, connections: CONNECTIONS, body_bytes: 0, reconnects: false };
         let generator = Generator::new(site.address(), manner, site.targets().to_vec());
-        Ok(Self { kit, site, generator, work, cores, rate: f64::NAN, seconds: plan.size(2.0, 0.25) })
+        let seconds = plan.size(2.0, 0.25);
+        Ok(Self { kit, site, generator, work, cores, loads, rate: f64::NAN, seconds })
     }
 
     /// Calls a second that the node answers when it always has some.
@@ -191,10 +264,10 @@ impl<'a> Scene<'a> {
             begun(&mut in_force)?;
         }
         let mut round = Round::new();
-        for (place, load) in LOADS.into_iter().enumerate() {
+        for (place, load) in self.loads.iter().copied().enumerate() {
             let rate = self.rate * f64::from(load) / 100.0;
             // The same calls for every policy of a round, after some that open connections.
-            let mut random = number * LOADS.len() as u64 + place as u64;
+            let mut random = number * self.loads.len() as u64 + place as u64;
             let warming = arrivals(rate, (rate * self.seconds / 10.0) as usize, 1, &mut random);
             generator.open_loop(&warming)?;
             let planned = arrivals(rate, ((rate * self.seconds) as usize).max(20), 1, &mut random);
@@ -217,7 +290,7 @@ impl<'a> Scene<'a> {
         std::thread::sleep(Duration::from_secs_f64(self.seconds));
         let after = Meter::read(&self.site, &mut in_force)?;
         in_force.end()?;
-        Ok(vec![after.since(&before, Quantiles::of([]), 0, self.cores.len()); LOADS.len()])
+        Ok(vec![after.since(&before, Quantiles::of([]), 0, self.cores.len()); self.loads.len()])
     }
 }
 
@@ -259,12 +332,14 @@ type Quantile = (&'static str, fn(&Quantiles) -> f64);
 
 const QUANTILES: [Quantile; 3] = [("p50", |of| of.p50), ("p99", |of| of.p99), ("p99.9", |of| of.p999)];
 
-fn report_alone(row: &mut Row, series: &Series<Round>, place: usize) {
-    let load = LOADS[place];
-    let of =
-        |pick: fn(&Window) -> f64| series.of(Policy::Standalone.name(), |round: &Round| pick(&round[place]));
+/// Which of the loads it is, and its per cent.
+type Load = (usize, u32);
+
+fn report_alone(row: &mut Row, series: &Series<Round>, (place, load): Load) {
+    let standalone = Policy::Standalone.name();
+    let of = |pick: fn(&Window) -> f64| series.of(&standalone, |round: &Round| pick(&round[place]));
     for (quantile, pick) in QUANTILES {
-        let values = series.of(Policy::Standalone.name(), |round: &Round| pick(&round[place].latency_us));
+        let values = series.of(&standalone, |round: &Round| pick(&round[place].latency_us));
         row.measure(format!("{load} %, standalone: {quantile}"), "µs", values);
     }
     let per_cent = |part: Vec<f64>| part.into_iter().map(|part| part * 100.0).collect();
@@ -283,30 +358,28 @@ fn report_alone(row: &mut Row, series: &Series<Round>, place: usize) {
 fn report(
     row: &mut Row,
     series: &Series<Round>,
-    (place, policy): (usize, Policy),
+    ((place, load), policy): (Load, Policy),
     work: Work,
 ) -> (usize, usize) {
-    let (name, load) = (policy.name(), LOADS[place]);
+    let (name, standalone) = (policy.name(), Policy::Standalone.name());
     let of = |name: &str, pick: fn(&Window) -> f64| series.of(name, |round: &Round| pick(&round[place]));
     let mut p99_ratio = 0;
     for (quantile, pick) in QUANTILES {
         let values = |name: &str| series.of(name, |round: &Round| pick(&round[place].latency_us));
-        row.measure(format!("{load} %, {name}: {quantile}"), "µs", values(name));
-        row.ratio(
-            format!("{load} %, {name}: {quantile} / standalone"),
-            &values(name),
-            &values(Policy::Standalone.name()),
-        );
+        row.measure(format!("{load} %, {name}: {quantile}"), "µs", values(&name));
+        row.ratio(format!("{load} %, {name}: {quantile} / standalone"), &values(&name), &values(&standalone));
         if quantile == "p99" {
             p99_ratio = row.measures.len() - 1;
         }
     }
-    let missed = total(of(name, |window| window.missed as f64));
+    let missed = total(of(&name, |window| window.missed as f64));
     row.measure(format!("{load} %, {name}: refused or lost in all rounds"), "calls", missed);
-    let busy = of(name, |window| window.busy).into_iter().map(|part| part * 100.0).collect();
+    let busy = of(&name, |window| window.busy).into_iter().map(|part| part * 100.0).collect();
     row.measure(format!("{load} %, {name}: CPU in use"), "%", busy);
-    let (ours, alone) = (of(name, |window| window.progress), of(ALONE, |window| window.progress));
-    let idle = of(Policy::Standalone.name(), |window| 1.0 - window.node - window.generator);
+    let node = of(&name, |window| window.node).into_iter().map(|part| part * 100.0).collect();
+    row.measure(format!("{load} %, {name}: CPU of the node"), "%", node);
+    let (ours, alone) = (of(&name, |window| window.progress), of(ALONE, |window| window.progress));
+    let idle = of(&standalone, |window| 1.0 - window.node - window.generator);
     let (what, offered) = match work {
         // A disk is no part of what a core leaves idle.
         Work::Disk => ("progress / alone", alone),
@@ -329,7 +402,7 @@ fn total(rounds: Vec<f64>) -> Vec<f64> {
 fn aim(row: &mut Row, workers: Workers, policy: Policy, (ratio, part): (usize, usize)) {
     let (most, least) = match (workers, policy) {
         (Workers::Parked, Policy::Of(NAMED)) => PARKED,
-        (Workers::Polling, Policy::Of(Mode::Blind)) => POLLING,
+        (Workers::Polling, policy) if policy.mode() == Some(Mode::Blind) => POLLING,
         _ => return,
     };
     row.measures[ratio].aim(Bound::AtMost, most);

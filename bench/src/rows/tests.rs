@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use super::*;
 
 fn plan(rounds: u32) -> Plan {
-    Plan { rounds, quick: true, node: None, tenants: vec![], workers: Workers::Parked }
+    Plan { rounds, quick: true, ..Plan::default() }
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Config {
     /// Reads the variables.
     pub(crate) fn read(variables: &Variables, cores: &CoreSet) -> Result<Self, VariableError> {
         // A buffer of all cores would leave the secondary none for ever.
-        let buffer_max = cores.len().saturating_sub(1).clamp(1, CORES_MAX) as u32;
+        let buffer_max = cores.len().saturating_sub(1).min(CORES_MAX) as u32;
         let memory = variables.parsed_by("MFAAS_SECONDARY_MEMORY", |text| {
             text.parse()
                 .ok()
@@ -112,8 +112,8 @@ impl Config {
                 mode: variables.parsed("MFAAS_ISOLATION_MODE")?.unwrap_or_default(),
                 buffer_cores: variables.number(
                     "MFAAS_BUFFER_CORES",
-                    1..=buffer_max,
-                    default_buffer(cores.len()),
+                    0..=buffer_max,
+                    default_buffer(cores.len()).min(buffer_max),
                 )?,
                 memory_bytes: memory,
             },
@@ -176,11 +176,11 @@ fn default_buffer(cores: usize) -> u32 {
 impl Settings {
     /// The same with what a command has changed, or one sentence why not.
     pub(crate) fn changed(self, change: &Change, cores: usize) -> Result<Self, String> {
-        let most = (cores.saturating_sub(1)).max(1) as u32;
+        let most = cores.saturating_sub(1) as u32;
         let buffer_cores = change.buffer_cores.unwrap_or(self.buffer_cores);
-        if !(1..=most).contains(&buffer_cores) {
+        if buffer_cores > most {
             return Err(format!(
-                "{buffer_cores} buffer cores: this machine has {cores} cores, so from 1 to {most} are possible"
+                "{buffer_cores} buffer cores: this machine has {cores} cores, so {most} at most are possible"
             ));
         }
         let memory_bytes = match change.memory_bytes {

@@ -19,7 +19,7 @@ use mfaas_rules::{Code, codes};
 
 use crate::config::{Config, Settings, merged};
 use crate::machine;
-use crate::members::{MEMBERS_MAX, Record};
+use crate::members::{MEMBERS_MAX, Record, Terms};
 use crate::meters::note;
 use crate::processes::{self, Class};
 use crate::secondary::Secondary;
@@ -134,7 +134,7 @@ impl Controller {
     }
 
     fn wait(&self) -> Duration {
-        if self.is_blind() && !self.is_off { self.cores.interval() } else { LOOK }
+        if self.is_blind() && !self.is_off { self.cores.interval(&self.settings) } else { LOOK }
     }
 
     fn is_blind(&self) -> bool {
@@ -218,7 +218,9 @@ impl Controller {
         let done = match request {
             Request::Status => return Response::Status(Box::new(self.status())),
             Request::Ended { pid } => return Response::Ended { by_us: self.memory.has_ended(pid, peer.pid) },
-            Request::Place { pid, role, may_stop } => self.place(peer, pid, role, may_stop),
+            Request::Place { pid, role, may_stop, own_cores } => {
+                self.place(peer, pid, Terms { role, may_stop, own_cores })
+            }
             Request::Off => self.allowed(peer).and_then(|()| self.command(true)),
             Request::On => self.allowed(peer).and_then(|()| self.command(false)),
             Request::Set(change) => self.allowed(peer).and_then(|()| self.set(&change)),
@@ -267,7 +269,8 @@ impl Controller {
         })
     }
 
-    fn place(&mut self, peer: Peer, pid: u32, role: Role, may_stop: bool) -> Result<(), Refused> {
+    fn place(&mut self, peer: Peer, pid: u32, terms: Terms) -> Result<(), Refused> {
+        let Terms { role, may_stop, .. } = terms;
         match role {
             Role::Primary => self.allowed(peer)?,
             Role::Secondary => self.may_place(peer)?,
@@ -280,7 +283,7 @@ impl Controller {
             return Err(refused(codes::MF1102, format!("{MEMBERS_MAX} processes are placed already")));
         }
         let gone = || refused(codes::MF1104, format!("process {pid} has ended"));
-        let record = Record::of(pid, peer.pid, role, may_stop).ok_or_else(gone)?;
+        let record = Record::of(pid, peer.pid, terms).ok_or_else(gone)?;
         let placed = match role {
             // With what it has started: once it is a member.
             Role::Primary => Ok(()),

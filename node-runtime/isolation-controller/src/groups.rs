@@ -23,10 +23,12 @@ const GOING_ON: &str = "members";
 const STOPPABLE: &str = "stoppable";
 /// What version 2 hands down, for us and for the groups that a sandbox makes below.
 const HANDED_DOWN: [&str; 5] = ["+cpu", "+cpuset", "+memory", "+io", "+pids"];
-/// What the real-time class may have of each second in version 1, which lets nobody of a group into it without: less than the kernel
-/// gives all of it by default.
+/// What the real-time class may have in version 1, which lets nobody of a group into it without: all that the kernel gives it by
+/// default. Of so short a period that a primary which wants more waits for half a millisecond, and not for a twentieth of a second.
 const RT_RUNTIME: &str = "cpu.rt_runtime_us";
-const RT_RUNTIME_US: &str = "900000";
+const RT_PERIOD: &str = "cpu.rt_period_us";
+const RT_RUNTIME_US: &str = "9500";
+const RT_PERIOD_US: &str = "10000";
 /// Version 1 says that there is no limit by a number larger than any.
 const NO_LIMIT_V1: &str = "-1";
 
@@ -173,10 +175,14 @@ impl Groups {
             return Ok(());
         };
         let both = [primary.parent().unwrap_or(primary), primary];
-        let give =
-            |directory: &&Path| write(directory, RT_RUNTIME, if has_some { RT_RUNTIME_US } else { "0" });
+        if !has_some {
+            return both.iter().rev().try_for_each(|directory| write(directory, RT_RUNTIME, "0"));
+        }
         // A group has no more than the one above.
-        if has_some { both.iter().try_for_each(give) } else { both.iter().rev().try_for_each(give) }
+        both.iter().try_for_each(|directory| {
+            write(directory, RT_PERIOD, RT_PERIOD_US)?;
+            write(directory, RT_RUNTIME, RT_RUNTIME_US)
+        })
     }
 
     fn of(&self, kind: Kind) -> Option<&Group> {

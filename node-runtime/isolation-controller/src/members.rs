@@ -30,18 +30,28 @@ pub(crate) struct Record {
     pub(crate) pid: u32,
     pub(crate) started: u64,
     pub(crate) name: String,
-    pub(crate) role: Role,
     /// Which process asked for it.
     pub(crate) placed_by: u32,
+    #[serde(flatten)]
+    pub(crate) terms: Terms,
+}
+
+/// What it is, and how it is treated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    pub(crate) role: Role,
     /// Nothing is lost if it stands still for a while: no lease of it runs out.
     pub(crate) may_stop: bool,
+    /// Cores that its workers have for themselves.
+    #[serde(default)]
+    pub(crate) own_cores: Vec<usize>,
 }
 
 impl Record {
     /// Of a process that lives.
-    pub(crate) fn of(pid: u32, placed_by: u32, role: Role, may_stop: bool) -> Option<Self> {
+    pub(crate) fn of(pid: u32, placed_by: u32, terms: Terms) -> Option<Self> {
         let stat = processes::stat(pid)?;
-        Some(Self { pid, started: stat.started, name: stat.name, role, placed_by, may_stop })
+        Some(Self { pid, started: stat.started, name: stat.name, placed_by, terms })
     }
 }
 
@@ -78,7 +88,12 @@ impl Members {
 
     /// Those of a role.
     pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Placed> {
-        self.0.iter().filter(move |placed| placed.record.role == role)
+        self.0.iter().filter(move |placed| placed.record.terms.role == role)
+    }
+
+    /// Cores that are lent to nobody.
+    pub(crate) fn own_cores(&self) -> impl Iterator<Item = usize> {
+        self.of(Role::Primary).flat_map(|placed| placed.record.terms.own_cores.iter().copied())
     }
 
     /// For the disk.
@@ -88,8 +103,11 @@ impl Members {
 
     /// For people.
     pub(crate) fn shown(&self) -> Vec<Member> {
-        let shown =
-            |Record { pid, name, role, .. }: &Record| Member { pid: *pid, name: name.clone(), role: *role };
+        let shown = |Record { pid, name, terms, .. }: &Record| Member {
+            pid: *pid,
+            name: name.clone(),
+            role: terms.role,
+        };
         self.0.iter().map(|placed| shown(&placed.record)).collect()
     }
 
@@ -127,7 +145,7 @@ impl Members {
     pub(crate) fn set_stopped(&self, is_stopped: bool) -> io::Result<()> {
         let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
         self.each_of_secondary(|placed, pid| match Pid::from_raw(pid as i32) {
-            Some(pid) if placed.record.may_stop => match rustix::process::kill_process(pid, signal) {
+            Some(pid) if placed.record.terms.may_stop => match rustix::process::kill_process(pid, signal) {
                 Err(rustix::io::Errno::SRCH) | Ok(()) => Ok(()),
                 Err(error) => Err(error.into()),
             },

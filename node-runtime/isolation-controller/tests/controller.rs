@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::{
-    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, place_stoppable_child,
+    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, place_primary,
+    place_stoppable_child,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -135,7 +137,7 @@ impl Site {
     fn squeeze(&self) -> Vec<Ends> {
         let cores = std::thread::available_parallelism().unwrap().get();
         let busy = (0..cores).map(|_| worker("while :; do :; done")).collect();
-        let all_but_one = u32::try_from(cores - 1).unwrap().max(1);
+        let all_but_one = u32::try_from(cores - 1).unwrap();
         let change = Change { mode: Some(Mode::Blind), buffer_cores: Some(all_but_one), memory_bytes: None };
         ask(&self.socket(), &Request::Set(change)).unwrap();
         busy
@@ -391,7 +393,8 @@ fn the_kill_switch_lets_go_on_what_is_stopped() {
 fn what_did_not_agree_to_stand_still_goes_on() {
     let site = Site::start(&[]);
     let going = worker("while :; do :; done");
-    let place = Request::Place { pid: going.pid(), role: Role::Secondary, may_stop: false };
+    let place =
+        Request::Place { pid: going.pid(), role: Role::Secondary, may_stop: false, own_cores: vec![] };
     ask(&site.socket(), &place).unwrap();
     let _busy = site.squeeze();
     site.until("the secondary stands still", || site.status().cores.secondary.is_empty());
@@ -468,7 +471,9 @@ fn the_class_follows_the_mode() {
         children = children_of(primary.pid());
         children.len() == 2
     });
-    let place = |pid, role| ask(&site.socket(), &Request::Place { pid, role, may_stop: false }).unwrap();
+    let place = |pid, role| {
+        ask(&site.socket(), &Request::Place { pid, role, may_stop: false, own_cores: vec![] }).unwrap()
+    };
     place(primary.pid(), Role::Primary);
     place(children[1], Role::Secondary);
     let set =
@@ -528,4 +533,30 @@ fn children_of(pid: u32) -> Vec<u32> {
 
 fn child_of(pid: u32) -> u32 {
     children_of(pid)[0]
+}
+
+/// Whose workers have a core for themselves says so, and it is lent to nobody, busy or not, also after the controller's death.
+#[test]
+fn cores_that_workers_have_for_themselves_are_not_lent() {
+    let variables = [("MFAAS_ISOLATION_MODE", "blind"), ("MFAAS_BUFFER_CORES", "0")];
+    let site = Site::start(&variables);
+    let all = CoreSet::parse(&site.status().cores.all).unwrap();
+    let own = all.iter().last().unwrap();
+    let is_lent =
+        |site: &Site| CoreSet::parse(&site.status().cores.secondary).is_ok_and(|lent| lent.contains(own));
+    site.until("every core that is idle is lent", || is_lent(&site));
+    let primary = worker("sleep 600");
+    place_primary(&site.socket(), primary.pid(), &[own, 100_000]).unwrap();
+    site.until("the worker's core is not lent", || !is_lent(&site));
+    let site = site.again(&variables);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(500) {
+        let limit = site.status().cores;
+        // Before the first look nothing is limited.
+        assert!(limit.secondary == limit.all || !is_lent(&site), "{limit:?}");
+        sleep(Duration::from_millis(5));
+    }
+    assert!(!is_lent(&site));
+    drop(primary);
+    site.until("the core of a worker that has ended is lent", || is_lent(&site));
 }

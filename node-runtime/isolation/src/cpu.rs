@@ -18,7 +18,8 @@ use crate::{SettingError, check};
 /// What a site decides about cores. Can be exchanged at any time ([`CpuIsolation::set`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuSettings {
-    /// B: cores that stay idle for the primary to wake up on, 1 to [`CORES_MAX`].
+    /// B: cores that stay idle for the primary to wake up on, at most [`CORES_MAX`]. None where what the secondary runs gives
+    /// its core away at once, and cores are few.
     pub buffer_cores: usize,
     /// Cores that the secondary has at most, 1 to [`CORES_MAX`].
     pub secondary_cores_max: usize,
@@ -37,7 +38,7 @@ const WAIT_US_MAX: u64 = 60_000_000;
 impl CpuSettings {
     fn check(&self) -> Result<(), SettingError> {
         let cores = 1..=CORES_MAX as u64;
-        check("buffer_cores", self.buffer_cores as u64, cores.clone(), "from 1 to 1024 cores")?;
+        check("buffer_cores", self.buffer_cores as u64, 0..=CORES_MAX as u64, "at most 1024 cores")?;
         check("secondary_cores_max", self.secondary_cores_max as u64, cores, "from 1 to 1024 cores")?;
         check("grow_after_us", self.grow_after_us, 1..=WAIT_US_MAX, "from 1 us to 60 s")?;
         check("yield_after_us", self.yield_after_us, 0..=WAIT_US_MAX, "at most 60 s")

@@ -55,7 +55,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let mut shutdown = Shutdown::listen().context("listening for SIGTERM and SIGINT")?;
     if let Some(socket) = &config.isolation_socket {
-        primary::announce(socket.clone()).context("MFAAS_ISOLATION_SOCKET")?;
+        primary::announce(socket.clone(), config.workers.cores.iter().copied().collect())
+            .context("MFAAS_ISOLATION_SOCKET")?;
     }
     let metrics = config.metrics_listen.map(MetricsListener::bind).transpose()?;
     let metrics_address = metrics.as_ref().map(MetricsListener::address);

@@ -9,11 +9,12 @@ use std::time::Duration;
 /// Before the controller is asked again: it may start after the node.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Asks until it is known; threads and workers that start meanwhile are this process's or its children.
-pub(crate) fn announce(socket: PathBuf) -> io::Result<()> {
+/// Asks until it is known; threads and workers that start meanwhile are this process's or its children. Workers have `own_cores` for
+/// themselves.
+pub(crate) fn announce(socket: PathBuf, own_cores: Vec<usize>) -> io::Result<()> {
     let ask = move || {
         let mut was_told = false;
-        while let Err(error) = mfaas_isolation_client::join_primary(&socket) {
+        while let Err(error) = mfaas_isolation_client::join_primary(&socket, &own_cores) {
             if !was_told {
                 tracing::warn!(%error, "the isolation controller does not know this node as primary; it is asked again");
             }

@@ -65,17 +65,21 @@ pub fn ask(socket: &Path, request: &Request) -> Result<Response, ClientError> {
 
 /// Makes this process, and what it starts from now on, part of the secondary.
 pub fn join_secondary(socket: &Path) -> Result<(), ClientError> {
-    ask(socket, &Request::Place { pid: std::process::id(), role: Role::Secondary, may_stop: false }).map(drop)
+    place_child(socket, std::process::id())
 }
 
 /// Makes a child of this process, and what it starts, part of the secondary.
 pub fn place_child(socket: &Path, pid: u32) -> Result<(), ClientError> {
-    ask(socket, &Request::Place { pid, role: Role::Secondary, may_stop: false }).map(drop)
+    place_secondary(socket, pid, false)
 }
 
 /// The same, and it may stand still for a while and be ended when memory runs low.
 pub fn place_stoppable_child(socket: &Path, pid: u32) -> Result<(), ClientError> {
-    ask(socket, &Request::Place { pid, role: Role::Secondary, may_stop: true }).map(drop)
+    place_secondary(socket, pid, true)
+}
+
+fn place_secondary(socket: &Path, pid: u32, may_stop: bool) -> Result<(), ClientError> {
+    ask(socket, &Request::Place { pid, role: Role::Secondary, may_stop, own_cores: vec![] }).map(drop)
 }
 
 /// Whether the controller ended that child of this process, which was lost just now.
@@ -83,9 +87,15 @@ pub fn has_ended(socket: &Path, pid: u32) -> Result<bool, ClientError> {
     Ok(matches!(ask(socket, &Request::Ended { pid })?, Response::Ended { by_us: true }))
 }
 
-/// Makes this process, and what it starts from now on, part of the primary.
-pub fn join_primary(socket: &Path) -> Result<(), ClientError> {
-    ask(socket, &Request::Place { pid: std::process::id(), role: Role::Primary, may_stop: false }).map(drop)
+/// Makes this process, and what it starts from now on, part of the primary. Its workers have `own_cores` for themselves.
+pub fn join_primary(socket: &Path, own_cores: &[usize]) -> Result<(), ClientError> {
+    place_primary(socket, std::process::id(), own_cores)
+}
+
+/// The same of a child of this process.
+pub fn place_primary(socket: &Path, pid: u32, own_cores: &[usize]) -> Result<(), ClientError> {
+    let own_cores = own_cores.to_vec();
+    ask(socket, &Request::Place { pid, role: Role::Primary, may_stop: false, own_cores }).map(drop)
 }
 
 fn exchange(socket: &Path, request: &Request) -> io::Result<String> {

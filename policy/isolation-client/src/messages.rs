@@ -19,6 +19,9 @@ pub enum Request {
         /// and whoever started it can do so again.
         #[serde(default)]
         may_stop: bool,
+        /// Of the primary: cores that its workers have for themselves, and look for the next call on. They are lent to nobody.
+        #[serde(default)]
+        own_cores: Vec<usize>,
     },
     /// Say whether the controller ended a child of the asker, which was lost just now.
     Ended {

@@ -28,7 +28,10 @@ fn a_program_asks_for_itself() {
     join_secondary(&dir.path().join("socket")).unwrap();
     let line = asked.join().unwrap();
     let asked: Request = serde_json::from_str(&line).unwrap();
-    assert_eq!(asked, Request::Place { pid: std::process::id(), role: Role::Secondary, may_stop: false });
+    assert_eq!(
+        asked,
+        Request::Place { pid: std::process::id(), role: Role::Secondary, may_stop: false, own_cores: vec![] }
+    );
 }
 
 #[test]

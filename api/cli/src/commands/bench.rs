@@ -43,6 +43,11 @@ enum BenchCommand {
     /// machine and the cluster of "PerfIso" (USENIX ATC 2018), over the control code that runs on nodes. For example:
     /// `mfaas bench isolation --rows builds --svg isolation.svg`
     Isolation(isolation::BenchIsolation),
+    /// How many cores the mode `blind` of performance isolation has to keep idle here, at the highest load.
+    ///
+    /// A real node beside threads that compute, with each number of buffer cores in turn within one run; as root, as for
+    /// `mfaas bench isolation`. For example: `mfaas bench buffer-cores --workers polling`
+    BufferCores(isolation::BenchBufferCores),
 }
 
 impl Bench {
@@ -54,6 +59,7 @@ impl Bench {
             BenchCommand::Node(bench) => bench.run(context),
             BenchCommand::NoisyNeighbour(bench) => bench.run(context),
             BenchCommand::Isolation(bench) => bench.run(context),
+            BenchCommand::BufferCores(bench) => bench.run(context),
         }
     }
 }

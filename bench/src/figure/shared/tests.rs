@@ -1,7 +1,7 @@
 use super::*;
 
-fn figure(policy: &'static str, load_percent: u32, p99_ratio: f64, progress: f64) -> SharedFigure {
-    SharedFigure { secondary: "builds", load_percent, policy, p99_ratio, progress }
+fn figure(policy: &str, load_percent: u32, p99_ratio: f64, progress: f64) -> SharedFigure {
+    SharedFigure { secondary: "builds", load_percent, policy: policy.to_owned(), p99_ratio, progress }
 }
 
 #[test]

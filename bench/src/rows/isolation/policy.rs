@@ -4,6 +4,7 @@
 //! node and a build. The others are set up here. It must never leave a class, a group or a process behind that the next side
 //! would be measured with.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use mfaas_cgroups::Hierarchies;
-use mfaas_isolation_client::{Mechanism, Mode, Request, Response, Role, ask, place_child};
+use mfaas_isolation_client::{Mechanism, Mode, Request, Response, ask, place_child, place_primary};
 use rustix::process::{Pid, Signal, kill_process, setpriority_process};
 
 use crate::secondary::{Running, Work};
@@ -47,8 +48,10 @@ pub(super) enum Policy {
     StaticCores,
     /// The secondary with a quota of CPU time.
     Quota,
-    /// A mode of the product.
+    /// A mode of the product, with the controller's own number of buffer cores.
     Of(Mode),
+    /// The mode `blind` with so many buffer cores.
+    Blind(u32),
 }
 
 impl Policy {
@@ -65,15 +68,32 @@ impl Policy {
     ];
 
     /// What measures call it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
+    pub(super) fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Standalone => "standalone",
             Self::Nothing => "none",
             Self::Nice => "nice",
             Self::StaticCores => "static cores",
             Self::Quota => "quota",
             Self::Of(mode) => mode.as_str(),
+            Self::Blind(buffer_cores) => return format!("blind, buffer cores {buffer_cores}").into(),
+        })
+    }
+
+    /// The mode of the product that it is.
+    pub(super) fn mode(self) -> Option<Mode> {
+        match self {
+            Self::Of(mode) => Some(mode),
+            Self::Blind(_) => Some(Mode::Blind),
+            _ => None,
         }
+    }
+
+    /// What the controller is told, beside where it works.
+    fn variables(self) -> Vec<(&'static str, String)> {
+        let mode = self.mode().map(|mode| ("MFAAS_ISOLATION_MODE", mode.to_string()));
+        let Self::Blind(buffer_cores) = self else { return Vec::from_iter(mode) };
+        mode.into_iter().chain([("MFAAS_BUFFER_CORES", buffer_cores.to_string())]).collect()
     }
 
     /// For the row: what is done, or which of the kernel's mechanisms the controller has here and which it lacks.
@@ -84,8 +104,8 @@ impl Policy {
             Self::Nice => format!("the secondary has the priority {NICE} (setpriority(2))"),
             Self::StaticCores => format!("the secondary has cores {:?}", upper_half(cores)),
             Self::Quota => format!("the secondary's group has {} % of all cores", QUOTA * 100.0),
-            Self::Of(mode) => {
-                let mut controller = Controller::start(kit, mode, cores)?;
+            Self::Of(_) | Self::Blind(_) => {
+                let mut controller = Controller::start(kit, self, cores)?;
                 let mechanisms = controller.mechanisms();
                 controller.stop()?;
                 mechanisms?
@@ -124,13 +144,13 @@ impl<'a> InForce<'a> {
             return Ok(this);
         }
         // Before this process is moved: it is no part of either.
-        if let Policy::Of(mode) = policy {
-            this.controller = Some(Controller::start(kit, mode, cores)?);
+        if policy.mode().is_some() {
+            this.controller = Some(Controller::start(kit, policy, cores)?);
         }
         let secondary = this.secondary.insert(Running::start(kit, work, cores.len())?);
         let process = secondary.process();
         this.hold_back(policy, process, cores)?;
-        if let Policy::Of(mode) = policy {
+        if let Some(mode) = policy.mode() {
             this.prefer_primary(mode)?;
         }
         if let Some(secondary) = &mut this.secondary {
@@ -154,7 +174,7 @@ impl<'a> InForce<'a> {
                 self.group = Some(group);
                 Ok(())
             }
-            Policy::Of(_) => {
+            Policy::Of(_) | Policy::Blind(_) => {
                 let controller = self.controller.as_ref().context("a controller")?;
                 place_child(&controller.socket(), process.as_raw_pid().unsigned_abs())
                     .context("place the secondary")
@@ -168,8 +188,7 @@ impl<'a> InForce<'a> {
         let controller = self.controller.as_ref().context("a controller")?;
         let expected = if mode == Mode::RealTime { CLASS_RR } else { CLASS_OTHER };
         for pid in self.primary()? {
-            let request = Request::Place { pid, role: Role::Primary, may_stop: false };
-            ask(&controller.socket(), &request).context("place the primary")?;
+            place_primary(&controller.socket(), pid, self.site.own_cores()).context("place the primary")?;
             let found = class(pid);
             ensure!(
                 found == Some(expected),
@@ -349,7 +368,7 @@ struct Controller {
 }
 
 impl Controller {
-    fn start(kit: &Kit, mode: Mode, cores: &[usize]) -> anyhow::Result<Self> {
+    fn start(kit: &Kit, policy: Policy, cores: &[usize]) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("a directory for the controller")?;
         let log = fs::File::create(directory.path().join("log")).context("make the controller's log")?;
         let child = on_cores(kit, &kit.programs.isolation()?, cores)?
@@ -360,7 +379,7 @@ impl Controller {
             .env("MFAAS_ISOLATION_GROUP", group_name())
             // As `mfaas up` does.
             .env("MFAAS_ISOLATION_MOVES_PRIMARY", "1")
-            .env("MFAAS_ISOLATION_MODE", mode.as_str())
+            .envs(policy.variables())
             .env("MFAAS_LOG", "warn")
             .stdin(Stdio::null())
             .stderr(log)

@@ -11,8 +11,8 @@ fn window(p99: f64, node: f64, progress: f64) -> Window {
 fn series(policy: Policy, p99: f64, progress: f64) -> Series<Round> {
     let all = |window: Window| vec![vec![window; LOADS.len()]];
     Series(vec![
-        (Policy::Standalone.name().to_owned(), all(window(100.0, 0.4, 0.0))),
-        (policy.name().to_owned(), all(window(p99, 0.4, progress))),
+        (Policy::Standalone.name().into_owned(), all(window(100.0, 0.4, 0.0))),
+        (policy.name().into_owned(), all(window(p99, 0.4, progress))),
         (ALONE.to_owned(), all(window(0.0, 0.0, 2.0))),
     ])
 }
@@ -24,7 +24,7 @@ fn reported(
     work: Work,
 ) -> (Row, usize, usize) {
     let mut row = Row::new("builds", "");
-    let (ratio, part) = report(&mut row, &series(policy, p99, progress), (0, policy), work);
+    let (ratio, part) = report(&mut row, &series(policy, p99, progress), ((0, LOADS[0]), policy), work);
     aim(&mut row, workers, policy, (ratio, part));
     (row, ratio, part)
 }
@@ -54,8 +54,28 @@ fn each_kind_of_workers_has_its_aims_and_they_can_be_missed() {
     assert_eq!(met(named, Workers::Parked, (109.0, 0.79)), [Some(true), Some(false)]);
     assert_eq!(met(blind, Workers::Polling, (149.0, 0.51)), [Some(true), Some(true)]);
     assert_eq!(met(blind, Workers::Polling, (151.0, 0.49)), [Some(false), Some(false)]);
+    assert_eq!(met(Policy::Blind(0), Workers::Polling, (149.0, 0.51)), [Some(true), Some(true)]);
     assert_eq!(met(blind, Workers::Parked, (151.0, 0.49)), [None, None]);
     assert_eq!(met(Policy::Nothing, Workers::Parked, (9e9, 0.0)), [None, None]);
+}
+
+#[test]
+fn buffer_cores_are_tried_one_by_one_where_they_are_few() {
+    assert_eq!(candidates(1), [0]);
+    assert_eq!(candidates(2), [0, 1]);
+    assert_eq!(candidates(5), [0, 1, 2, 3, 4]);
+    assert_eq!(candidates(48), [0, 1, 2, 3, 4, 8, 16, 32]);
+}
+
+#[test]
+fn a_number_of_buffer_cores_takes_the_place_of_the_controllers_own() {
+    let plan = |buffer_cores| Plan { buffer_cores, ..Plan::default() };
+    assert_eq!(of_this_plan(&plan(None)), Policy::ALL);
+    let chosen = of_this_plan(&plan(Some(3)));
+    assert!(chosen.contains(&Policy::Blind(3)) && !chosen.contains(&Policy::Of(Mode::Blind)));
+    assert_eq!(chosen.len(), Policy::ALL.len());
+    let named = Plan { policies: vec!["blind".to_owned()], ..plan(Some(0)) };
+    assert_eq!(of_this_plan(&named), [Policy::Standalone, Policy::Blind(0)]);
 }
 
 #[test]
@@ -63,7 +83,7 @@ fn a_policy_that_failed_has_no_figures_and_meets_nothing() {
     let mut series = series(Policy::Of(NAMED), 100.0, 1.0);
     series.0.remove(1);
     let mut row = Row::new("builds", "");
-    let (ratio, part) = report(&mut row, &series, (0, Policy::Of(NAMED)), Work::Builds);
+    let (ratio, part) = report(&mut row, &series, ((0, LOADS[0]), Policy::Of(NAMED)), Work::Builds);
     aim(&mut row, Workers::Parked, Policy::Of(NAMED), (ratio, part));
     assert!(row.measures.iter().all(|measure| measure.rounds.is_empty()), "{:?}", row.measures);
     assert!([ratio, part].iter().all(|at| row.measures[*at].aim.is_some_and(|aim| !aim.met)));

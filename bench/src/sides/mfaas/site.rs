@@ -114,6 +114,7 @@ pub struct Site {
     started: Started,
     pools: Pools,
     targets: Vec<Target>,
+    own_core: Option<usize>,
 }
 
 impl Site {
@@ -139,12 +140,17 @@ impl Site {
         let mut variables = pools.variables();
         variables.extend(worker.into_iter().flat_map(of_one_worker));
         let started = Started::over(kit, cores, &deployed, &variables)?;
-        Ok(Self { started, pools, targets })
+        Ok(Self { started, pools, targets, own_core: worker })
     }
 
     /// Where it answers.
     pub fn address(&self) -> SocketAddr {
         self.started.address()
+    }
+
+    /// Cores that its workers have for themselves.
+    pub fn own_cores(&self) -> &[usize] {
+        self.own_core.as_slice()
     }
 
     /// The functions, in the order of the tenants.

@@ -24,7 +24,6 @@ fn without_a_word_the_secondary_is_idle_class() {
 fn what_no_machine_can_keep_is_refused() {
     for (name, value) in [
         ("MFAAS_ISOLATION_MODE", "nice"),
-        ("MFAAS_BUFFER_CORES", "0"),
         ("MFAAS_BUFFER_CORES", "16"),
         ("MFAAS_SECONDARY_MEMORY", "1000"),
         ("MFAAS_DISKS", "vda=1000/1000000"),

@@ -12,12 +12,17 @@ use mfaas_isolation_client::{Cores, Mechanism};
 use crate::config::Settings;
 use crate::meters::{self, note};
 use crate::occupancy::{BpfError, Probe};
+use crate::processes;
 use crate::secondary::Secondary;
 
 /// How long more cores than the buffer have to be idle before the secondary gets them.
 const GROW_AFTER_US: u64 = 1_000;
 /// How long the primary may be seen on a core of the secondary. Where only idle cores are known it never is.
 const YIELD_AFTER_US: u64 = 1_000;
+/// How often a look makes sense while the secondary has nothing that it could lose, and without buffer cores, where it gives way by
+/// its class alone: each costs some microseconds of a core that calls may want.
+const LOOK_WITHOUT_CORES: Duration = Duration::from_micros(250);
+const LOOK_WITHOUT_BUFFER: Duration = Duration::from_millis(1);
 /// How long the secondary stands still at a time, and how long it goes on then, on one core, where nothing else wants to run: what was
 /// killed meanwhile can end only then (version 1), and no build waits for ever.
 const STOPPED_MAX: Duration = Duration::from_secs(10);
@@ -37,6 +42,8 @@ enum Standing {
 #[derive(Debug)]
 pub(super) struct CoreControl {
     all: CoreSet,
+    /// Those that no worker of the primary has for itself.
+    shared: CoreSet,
     isolation: CpuIsolation,
     probe: Probe,
     /// Why the scheduler cannot be watched.
@@ -56,7 +63,16 @@ impl CoreControl {
             );
         }
         let isolation = CpuIsolation::new(settings_of(settings, &all), siblings(&all))?;
-        Ok(Self { all, isolation, probe, unwatched, standing: Standing::Going, idle: None, changes: 0 })
+        Ok(Self {
+            all,
+            shared: all,
+            isolation,
+            probe,
+            unwatched,
+            standing: Standing::Going,
+            idle: None,
+            changes: 0,
+        })
     }
 
     /// All that may be used.
@@ -65,8 +81,13 @@ impl CoreControl {
     }
 
     /// How often to look makes sense.
-    pub(super) fn interval(&self) -> Duration {
-        Duration::from_micros(self.probe.interval_us())
+    pub(super) fn interval(&self, settings: &Settings) -> Duration {
+        let least = match self.isolation.limit() {
+            _ if settings.buffer_cores == 0 => LOOK_WITHOUT_BUFFER,
+            CpuLimit::Frozen => LOOK_WITHOUT_CORES,
+            CpuLimit::Lifted | CpuLimit::Cores(_) => Duration::ZERO,
+        };
+        Duration::from_micros(self.probe.interval_us()).max(least)
     }
 
     /// Other settings, for the next look.
@@ -96,11 +117,23 @@ impl CoreControl {
             Err(error) => return note("looking at the cores", Err(error)),
         };
         self.idle = Some(idle.len() as u32);
-        let sample = CpuSample { now, allowed: self.all, occupancy: Occupancy::Idle(idle) };
+        self.keep_off(secondary);
+        let sample = CpuSample { now, allowed: self.shared, occupancy: Occupancy::Idle(idle) };
         if let Some(limit) = self.isolation.step(&sample) {
             note("giving the secondary its cores", self.put(limit, secondary));
         }
         self.let_breathe(Instant::now(), secondary);
+    }
+
+    /// Notes which cores no worker of the primary has for itself. This program keeps to those as well, as far as there are some.
+    fn keep_off(&mut self, secondary: &Secondary) {
+        let mut shared = self.all;
+        secondary.members.own_cores().for_each(|core| shared.remove(core));
+        if shared != self.shared {
+            self.shared = shared;
+            let ours = if shared.is_empty() { self.all } else { shared };
+            note("keeping off the workers' cores", processes::set_cores(std::process::id(), &ours));
+        }
     }
 
     /// Keeps what members have started meanwhile on their cores.

@@ -132,7 +132,7 @@ fn id(placed: &Placed) -> MemberId {
 fn sizes(secondary: &Secondary) -> Vec<Member> {
     let page = rustix::param::page_size() as u64;
     let size = |pid| processes::tree(pid).iter().map(|(_, pages)| pages * page).sum();
-    let killable = secondary.members.of(Role::Secondary).filter(|placed| placed.record.may_stop);
+    let killable = secondary.members.of(Role::Secondary).filter(|placed| placed.record.terms.may_stop);
     let member = |placed: &Placed| Member {
         id: id(placed),
         began: Moment(placed.at_us),

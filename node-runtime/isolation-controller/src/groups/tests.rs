@@ -128,13 +128,14 @@ fn groups_of_version_one_lie_below_the_programs_own() {
 fn the_primarys_group_lies_beside_the_secondarys() {
     let place = tempfile::tempdir().unwrap();
     let group = place.path().join("cpu/a").join(NAME);
-    for (directory, name) in
-        [("", "cpu.rt_runtime_us"), ("primary", "cgroup.procs"), ("secondary", "cpu.idle")]
-    {
+    for (directory, name) in [("primary", "cgroup.procs"), ("secondary", "cpu.idle")] {
         file(&group.join(directory), name, "");
     }
+    for directory in ["", "primary"] {
+        file(&group.join(directory), "cpu.rt_period_us", "");
+        file(&group.join(directory), "cpu.rt_runtime_us", "");
+    }
     file(&group.join("secondary"), "cgroup.procs", "");
-    file(&group.join("primary"), "cpu.rt_runtime_us", "0");
     let mounts = format!("1 1 0:1 / {} rw - cgroup cgroup rw,cpu\n", place.path().join("cpu").display());
     let hierarchies = Hierarchies::new("3:cpu:/a\n".to_owned(), mounts);
     let groups = Groups::below(&hierarchies, Naming { name: NAME, moves_primary: true });
@@ -145,7 +146,12 @@ fn the_primarys_group_lies_beside_the_secondarys() {
     let found = [("primary", "cgroup.procs"), ("secondary", "cgroup.procs"), ("secondary", "cpu.idle")];
     let own = std::process::id().to_string();
     assert_eq!(found.map(|(directory, name)| read(&group.join(directory), name)), [own.as_str(), "7", "1"]);
-    assert_eq!(read(&group.join("primary"), "cpu.rt_runtime_us"), "900000");
+    let real_time = |name| ["", "primary"].map(|directory| read(&group.join(directory), name));
+    assert_eq!(real_time("cpu.rt_period_us"), ["10000"; 2]);
+    assert_eq!(real_time("cpu.rt_runtime_us"), ["9500"; 2]);
+    groups.set_real_time(false).unwrap();
+    // A plain file keeps what is behind.
+    assert_eq!(real_time("cpu.rt_runtime_us"), ["0500"; 2]);
     Groups::below(&hierarchies, NAMING).add_primary(&[1]).unwrap();
     assert_eq!(read(&group.join("primary"), "cgroup.procs"), own, "nothing was moved");
 }

@@ -5,7 +5,7 @@
 use mfaas_isolation_client::{Change, Limit, Mode, Role};
 
 use super::Store;
-use crate::members::Record;
+use crate::members::{Record, Terms};
 
 #[test]
 fn what_was_kept_is_there_in_the_next_life() {
@@ -20,9 +20,8 @@ fn what_was_kept_is_there_in_the_next_life() {
         pid: 7,
         started: 8,
         name: "rustc".to_owned(),
-        role: Role::Secondary,
         placed_by: 6,
-        may_stop: true,
+        terms: Terms { role: Role::Secondary, may_stop: true, own_cores: vec![] },
     };
     store.keep_members(std::slice::from_ref(&record)).unwrap();
     store.set_off(true).unwrap();

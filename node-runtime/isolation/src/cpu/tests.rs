@@ -143,9 +143,22 @@ fn settings_change_at_the_next_step() {
     isolation.set(CpuSettings { secondary_cores_max: 2, ..SETTINGS }).unwrap();
     isolation.step(&at(150, ""));
     assert_eq!(isolation.step(&at(1_150, "")), cores("0-1"));
-    let error = isolation.set(CpuSettings { buffer_cores: 0, ..SETTINGS }).unwrap_err();
-    assert_eq!(error.to_string(), "buffer_cores is 0: from 1 to 1024 cores");
+    let error = isolation.set(CpuSettings { buffer_cores: 1025, ..SETTINGS }).unwrap_err();
+    assert_eq!(error.to_string(), "buffer_cores is 1025: at most 1024 cores");
     assert_eq!(isolation.step(&at(1_200, "")), None, "what was refused changes nothing");
+}
+
+#[test]
+fn without_a_buffer_everything_that_is_free_is_lent() {
+    let mut isolation = isolation(CpuSettings { buffer_cores: 0, ..SETTINGS });
+    let mut idle = |us, idle: &str| {
+        let occupancy = Occupancy::Idle(set(idle));
+        isolation.step(&CpuSample { now: Moment(us), allowed: set("0-1"), occupancy })
+    };
+    assert_eq!(idle(0, ""), Some(CpuLimit::Frozen), "both run, and nobody knows what");
+    assert_eq!(idle(100, "0"), None);
+    assert_eq!(idle(1_100, "0"), cores("0"), "the one that was idle all the time");
+    assert_eq!(idle(1_200, ""), None, "it is the secondary that runs there");
 }
 
 #[test]
@@ -188,7 +201,7 @@ enum Event {
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
-    let settings = (1..10usize, 1..20usize, 1..3_000u64, 0..500u64).prop_map(|(buffer, max, grow, leave)| {
+    let settings = (0..10usize, 1..20usize, 1..3_000u64, 0..500u64).prop_map(|(buffer, max, grow, leave)| {
         let (buffer_cores, secondary_cores_max) = (buffer, max);
         CpuSettings { buffer_cores, secondary_cores_max, grow_after_us: grow, yield_after_us: leave }
     });
@@ -315,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn a_constant_load_has_one_limit(before in any::<u64>(), busy in any::<u64>(), buffer_cores in 1..10usize) {
+    fn a_constant_load_has_one_limit(before in any::<u64>(), busy in any::<u64>(), buffer_cores in 0..10usize) {
         let mut isolation = CpuIsolation::new(CpuSettings { buffer_cores, ..SETTINGS }, pairs(24)).unwrap();
         let sample = |us, busy| CpuSample {
             now: Moment(us),

@@ -12,6 +12,12 @@ struct Typed {
     bench: BenchIsolation,
 }
 
+#[derive(Debug, clap::Parser)]
+struct TypedBufferCores {
+    #[command(flatten)]
+    bench: BenchBufferCores,
+}
+
 fn typed(words: &str) -> Result<BenchIsolation, clap::Error> {
     Typed::try_parse_from(format!("bench {words}").split_whitespace()).map(|typed| typed.bench)
 }
@@ -36,9 +42,17 @@ fn the_simulation_is_asked_for_what_was_typed_and_nothing_else() {
 fn without_a_simulation_this_machine_is_measured() {
     let bench = typed("").unwrap();
     assert_eq!((bench.program(), asked(&bench, false)), ("mfaas-bench-node", "isolation".to_owned()));
-    let words = "--rounds 20 --rows builds --workers polling --json-file j --svg s --quick";
+    let words = "--rows builds --buffer-cores 0 --policies blind --rounds 20 --workers polling --json-file j --svg s --quick";
     let full = typed(words).unwrap();
     assert_eq!(asked(&full, true), format!("isolation {}", words.replace("--json-file", "--json")));
     let refused = typed("--simulation --workers polling").unwrap_err().to_string();
     assert!(refused.contains("--workers"), "the simulation has no workers: {refused}");
+}
+
+#[test]
+fn buffer_cores_are_counted_by_the_program_that_measures() {
+    let words = ["bench", "--workers", "polling", "--json-file", "j", "--quick"];
+    let bench = TypedBufferCores::try_parse_from(words).unwrap().bench;
+    let asked = bench.arguments(false).join(OsStr::new(" "));
+    assert_eq!(asked, "buffer-cores --workers polling --json j --quick");
 }
