@@ -21,7 +21,7 @@ use crate::config::{Config, Settings, merged};
 use crate::machine;
 use crate::members::{MEMBERS_MAX, Record, Terms};
 use crate::meters::note;
-use crate::processes::{self, Class};
+use crate::processes::{self, Class, Process};
 use crate::secondary::Secondary;
 use crate::socket::{Asked, Peer};
 use crate::store::Store;
@@ -275,6 +275,8 @@ impl Controller {
             Role::Primary => self.allowed(peer)?,
             Role::Secondary => self.may_place(peer)?,
         }
+        let gone = || refused(codes::MF1104, format!("process {pid} has ended"));
+        let process = Process::open(pid).map_err(|_| gone())?;
         if !processes::is_or_descends(pid, peer.pid) {
             let reason = format!("process {pid} was not started by process {}, which asks", peer.pid);
             return Err(refused(codes::MF1101, reason));
@@ -282,16 +284,20 @@ impl Controller {
         if !self.secondary.members.has_room() {
             return Err(refused(codes::MF1102, format!("{MEMBERS_MAX} processes are placed already")));
         }
-        let gone = || refused(codes::MF1104, format!("process {pid} has ended"));
-        let record = Record::of(pid, peer.pid, terms).ok_or_else(gone)?;
-        let placed = match role {
-            // With what it has started: once it is a member.
-            Role::Primary => Ok(()),
-            Role::Secondary => self.secondary.place(pid, may_stop, !self.is_off),
-        };
+        // Lives after all that was read of it: so it was read of this one.
+        let record = Record::of(&process, peer.pid, terms).ok_or_else(gone)?;
         let at_us = self.now().0;
-        let placed = placed.and_then(|()| self.secondary.members.add(record, at_us));
-        let placed = placed.and_then(|()| if role == Role::Primary { self.place_primary() } else { Ok(()) });
+        let placed = match role {
+            Role::Primary => {
+                // With what it has started: once it is a member.
+                self.secondary.members.add(process, record, at_us);
+                self.place_primary()
+            }
+            Role::Secondary => self
+                .secondary
+                .place(&process, may_stop, !self.is_off)
+                .map(|()| self.secondary.members.add(process, record, at_us)),
+        };
         let kept = placed.and_then(|()| self.store.keep_members(&self.secondary.members.records()));
         kept.map_err(|error| refused(codes::MF1104, format!("process {pid} cannot be placed: {error}")))
     }

@@ -222,6 +222,17 @@ impl Groups {
         Ok(())
     }
 
+    /// Moves a process that was moved in back to where it was.
+    pub(crate) fn put_back(&self, pid: u32, before: &Hierarchies) -> io::Result<()> {
+        let place = |group: &Group| match group.version {
+            Version::One => before.version_one(group.kind.controllers().0),
+            Version::Two => before.version_two().map(|unified| unified.own),
+        };
+        let mut places: Vec<PathBuf> = self.groups.iter().filter_map(place).collect();
+        places.dedup();
+        places.iter().fold(Ok(()), |all, place| all.and(write(place, "cgroup.procs", &pid.to_string())))
+    }
+
     /// Whether the secondary runs only where nothing else wants to.
     pub(crate) fn set_idle_class(&self, is_idle: bool) -> io::Result<()> {
         let Some(group) = self.of(Kind::Cpu) else { return Ok(()) };

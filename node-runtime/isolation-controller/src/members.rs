@@ -1,25 +1,26 @@
 //! Who is primary and secondary on this machine, by the processes that asked for it. What they start is what they are.
 
+use std::collections::HashSet;
 use std::io;
 
 use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::{Member, Role};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use crate::processes::{self, Class};
+use crate::processes::{self, Class, Process};
 
 /// Processes that may be placed at a time; those that ended do not count.
 pub(crate) const MEMBERS_MAX: usize = 4_096;
+
+/// How often the processes of the machine are looked through for what has started meanwhile.
+const PASSES_MAX: usize = 8;
 
 /// A process that was placed.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) record: Record,
-    /// This process and no other.
-    process: OwnedFd,
+    process: Process,
     /// When it was placed, in microseconds of the controller's clock.
     pub(crate) at_us: u64,
 }
@@ -49,8 +50,9 @@ pub(crate) struct Terms {
 
 impl Record {
     /// Of a process that lives.
-    pub(crate) fn of(pid: u32, placed_by: u32, terms: Terms) -> Option<Self> {
-        let stat = processes::stat(pid)?;
+    pub(crate) fn of(process: &Process, placed_by: u32, terms: Terms) -> Option<Self> {
+        let pid = process.pid();
+        let stat = processes::stat(pid).filter(|_| process.lives())?;
         Some(Self { pid, started: stat.started, name: stat.name, placed_by, terms })
     }
 }
@@ -60,17 +62,19 @@ impl Record {
 pub(crate) struct Members(Vec<Placed>);
 
 impl Members {
-    /// Adds a process, unless it is gone; a second time it only changes its role.
-    pub(crate) fn add(&mut self, record: Record, at_us: u64) -> io::Result<()> {
-        let pid = i32::try_from(record.pid).ok().and_then(Pid::from_raw);
-        let process = pidfd_open(pid.ok_or(io::ErrorKind::InvalidInput)?, PidfdFlags::empty())?;
-        // What was opened may be another one already.
-        if processes::stat(record.pid).map(|stat| stat.started) != Some(record.started) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+    /// Adds a process; a second time it only changes its role.
+    pub(crate) fn add(&mut self, process: Process, record: Record, at_us: u64) {
         self.0.retain(|placed| placed.record.pid != record.pid);
         self.0.push(Placed { record, process, at_us });
-        Ok(())
+    }
+
+    /// Adds one of a life before, unless it is gone.
+    pub(crate) fn recall(&mut self, record: Record) {
+        let Ok(process) = Process::open(record.pid) else { return };
+        let known = processes::stat(record.pid).is_some_and(|stat| stat.started == record.started);
+        if known && process.lives() {
+            self.add(process, record, 0);
+        }
     }
 
     /// Whether there is room for another one, after the dead were forgotten.
@@ -153,11 +157,20 @@ impl Members {
         })
     }
 
+    /// All that there is, and what started while they were looked through, if it stays.
     fn each_of_secondary(&self, mut act: impl FnMut(&Placed, u32) -> io::Result<()>) -> io::Result<()> {
-        let mut all = Ok(());
-        for placed in self.of(Role::Secondary) {
-            for (pid, _) in processes::tree(placed.record.pid) {
-                all = all.and(act(placed, pid));
+        let (mut all, mut seen) = (Ok(()), HashSet::new());
+        for _ in 0..PASSES_MAX {
+            let before = seen.len();
+            for placed in self.of(Role::Secondary) {
+                for (pid, _) in processes::tree(placed.record.pid) {
+                    if seen.insert(pid) {
+                        all = all.and(act(placed, pid));
+                    }
+                }
+            }
+            if seen.len() == before {
+                break;
             }
         }
         all
@@ -166,13 +179,11 @@ impl Members {
 
 impl Placed {
     fn lives(&self) -> bool {
-        // The descriptor of a process that ended can be read.
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&self.process, PollFlags::IN)], Some(&now)) == Ok(0)
+        self.process.lives()
     }
 
-    /// Ends it. Its parent learns of it as of any death by that signal.
+    /// Ends it.
     pub(crate) fn kill(&self) -> io::Result<()> {
-        Ok(pidfd_send_signal(&self.process, Signal::KILL)?)
+        self.process.kill()
     }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use mfaas_isolation::CoreSet;
-use rustix::process::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Generations that are looked through for an ancestor.
@@ -24,6 +26,59 @@ pub(crate) enum Class {
     Idle,
     /// Before everything that is not in it, by turns among each other.
     RealTime,
+}
+
+impl Class {
+    /// By the kernel's number.
+    pub(crate) fn of(policy: u64) -> Option<Self> {
+        [Self::Other, Self::Idle, Self::RealTime].into_iter().find(|class| class.policy() == policy)
+    }
+
+    fn policy(self) -> u64 {
+        match self {
+            Self::Other => 0,
+            Self::Idle => 5,
+            Self::RealTime => 2,
+        }
+    }
+}
+
+/// One process and no other, whoever has its id later.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pid: u32,
+    fd: OwnedFd,
+}
+
+impl Process {
+    /// Whoever has this id now.
+    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+        let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self { pid, fd: pidfd_open(id, PidfdFlags::empty())? })
+    }
+
+    /// Its id, which is its own while it lives.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether it has not ended. What was read by its id before was its own then.
+    pub(crate) fn lives(&self) -> bool {
+        // The descriptor of a process that ended can be read.
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&now)) == Ok(0)
+    }
+
+    /// Ends it. Its parent learns of it as of any death by that signal.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.fd, Signal::KILL)?)
+    }
+
+    /// As if that process had ended and another one had its id.
+    #[cfg(test)]
+    pub(crate) fn with_id_of(self, another: u32) -> Self {
+        Self { pid: another, ..self }
+    }
 }
 
 /// Of a process, from `/proc/PID/stat`.
@@ -59,11 +114,23 @@ fn parse(text: &str) -> Option<Stat> {
     })
 }
 
-/// Whether `pid` is `ancestor`, or was started by it or by what it started.
+/// Whether `pid` is `ancestor`, or was started by it or by what it started. One that loses a parent meanwhile is not.
 pub(crate) fn is_or_descends(pid: u32, ancestor: u32) -> bool {
-    let parents =
-        std::iter::successors(Some(pid), |pid| Some(stat(*pid)?.parent).filter(|parent| *parent > 0));
-    parents.take(GENERATIONS_MAX).any(|one| one == ancestor)
+    let parent_of = |pid| stat(pid).map(|stat| stat.parent).filter(|parent| *parent > 0);
+    let (mut child, mut parent) = (pid, parent_of(pid));
+    for _ in 0..GENERATIONS_MAX {
+        if child == ancestor {
+            return true;
+        }
+        let Some(above) = parent else { return false };
+        parent = parent_of(above);
+        // A parent that ended leaves its child to another one before its own id can be used again.
+        if parent_of(child) != Some(above) {
+            return false;
+        }
+        child = above;
+    }
+    false
 }
 
 /// A process and everything that it has started, each with its memory in pages.
@@ -101,12 +168,12 @@ pub(crate) fn set_cores(pid: u32, cores: &CoreSet) -> io::Result<()> {
 /// Puts every thread of a process, and what they start later, into a class, unless its first thread is in it: then its others are
 /// wherever it has put them.
 pub(crate) fn set_class(pid: u32, class: Class) -> io::Result<()> {
-    let (option, priority, policy) = match class {
-        Class::Other => ("--other", "0", 0),
-        Class::Idle => ("--idle", "0", 5),
-        Class::RealTime => ("--rr", "1", 2),
+    let (option, priority) = match class {
+        Class::Other => ("--other", "0"),
+        Class::Idle => ("--idle", "0"),
+        Class::RealTime => ("--rr", "1"),
     };
-    if stat(pid).is_none_or(|stat| stat.policy == policy) {
+    if stat(pid).is_none_or(|stat| stat.policy == class.policy()) {
         return Ok(());
     }
     let mut command = Command::new(CHRT);

@@ -2,12 +2,13 @@
 
 use std::io;
 
+use mfaas_cgroups::Hierarchies;
 use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::Role;
 
 use crate::groups::{Groups, MemoryLimit, Naming};
 use crate::members::{Members, Record};
-use crate::processes::{self, Class};
+use crate::processes::{self, Class, Process, Stat};
 
 /// Groups, and who is placed.
 #[derive(Debug)]
@@ -16,23 +17,56 @@ pub(crate) struct Secondary {
     pub(crate) members: Members,
 }
 
+/// Where a process is: its groups and its class.
+#[derive(Debug)]
+struct Origin {
+    stat: Stat,
+    groups: Hierarchies,
+}
+
+impl Origin {
+    fn of(pid: u32) -> Option<Self> {
+        Some(Self { groups: Hierarchies::of_process(pid).ok()?, stat: processes::stat(pid)? })
+    }
+}
+
 impl Secondary {
     /// The groups of that name, and members of a life before that still live.
     pub(crate) fn recall(naming: Naming<'_>, records: Vec<Record>) -> Self {
         let mut members = Members::default();
-        for record in records {
-            // It is gone.
-            let _ = members.add(record, 0);
-        }
+        records.into_iter().for_each(|record| members.recall(record));
         Self { groups: Groups::open(naming), members }
     }
 
-    /// Moves a process in.
-    pub(crate) fn place(&self, pid: u32, may_stop: bool, is_idle: bool) -> io::Result<()> {
+    /// Moves a process in, or leaves it where it is. Its id may be another's meanwhile, which is not left there then.
+    pub(crate) fn place(&self, process: &Process, may_stop: bool, is_idle: bool) -> io::Result<()> {
+        let before = Origin::of(process.pid());
+        let moved = self.take_in(process.pid(), may_stop, is_idle);
+        if moved.is_ok() && process.lives() {
+            return Ok(());
+        }
+        let back = before.map_or(Ok(()), |before| self.put_back(process.pid(), before));
+        moved.and(back).and(Err(io::Error::new(io::ErrorKind::NotFound, "it has ended")))
+    }
+
+    fn take_in(&self, pid: u32, may_stop: bool, is_idle: bool) -> io::Result<()> {
         // One that a primary process started may be in the real-time class, which the group does not take in.
         let idle = is_idle && !self.groups.has_idle_class();
         processes::set_class(pid, if idle { Class::Idle } else { Class::Other })?;
         self.groups.add(pid, may_stop)
+    }
+
+    /// Puts whoever has this id now where it was. One that began after we looked was born where its parent is.
+    fn put_back(&self, pid: u32, before: Origin) -> io::Result<()> {
+        let Some(now) = processes::stat(pid) else { return Ok(()) };
+        let is_known = now.started == before.stat.started;
+        let Some(origin) = (if is_known { Some(before) } else { Origin::of(now.parent) }) else {
+            return Err(io::Error::other(format!("nobody knows where process {pid} was")));
+        };
+        let back = self.groups.put_back(pid, &origin.groups);
+        let class = Class::of(origin.stat.policy);
+        // A group without real time takes none of that class in, so the class comes last.
+        back.and(class.map_or(Ok(()), |class| processes::set_class(pid, class)))
     }
 
     /// Keeps it on these cores, of which there is one at least.
@@ -79,3 +113,6 @@ impl Secondary {
         self.groups.set_memory(Some(limit))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,12 @@ impl Hierarchies {
         Ok(Self::new(own, std::fs::read_to_string("/proc/self/mountinfo")?))
     }
 
+    /// Of another process, where this one sees the hierarchies.
+    pub fn of_process(pid: u32) -> io::Result<Self> {
+        let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+        Ok(Self::new(own, std::fs::read_to_string("/proc/self/mountinfo")?))
+    }
+
     /// As the files `cgroup` and `mountinfo` of a process say.
     pub fn new(own: String, mountinfo: String) -> Self {
         Self { own, mountinfo }
