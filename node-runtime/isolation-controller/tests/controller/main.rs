@@ -3,6 +3,8 @@
 //! The controller as a program, on the control groups of this machine. As anybody but root it has none, and does by each
 //! process what it would do by groups.
 
+mod compilers;
+
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -59,10 +61,22 @@ struct Site {
 
 impl Site {
     fn start(variables: &[(&str, &str)]) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let group = format!("mfaas-test-{}-{number}", std::process::id());
-        Self::start_in(tempfile::tempdir().unwrap(), group, variables)
+        Self::start_in(tempfile::tempdir().unwrap(), group_name(), variables)
+    }
+
+    /// One that has no control groups, whoever runs it, and does everything process by process.
+    fn start_without_groups(variables: &[(&str, &str)]) -> Self {
+        const HIDDEN: &str = "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"";
+        if !rustix::process::geteuid().is_root() {
+            return Self::start(variables);
+        }
+        let mut program = Command::new("unshare");
+        program.args(["--mount", "sh", "-c", HIDDEN, "sh", env!("CARGO_BIN_EXE_mfaas-isolation")]);
+        let site = Self::start_as(program, tempfile::tempdir().unwrap(), group_name(), variables);
+        let of_groups =
+            |status: Status| status.mechanisms.into_iter().filter(|one| one.name.ends_with("group"));
+        assert!(of_groups(site.status()).all(|one| one.by.is_none()), "{:?}", site.status());
+        site
     }
 
     fn start_in(directory: tempfile::TempDir, group: String, variables: &[(&str, &str)]) -> Self {
@@ -158,6 +172,11 @@ impl Drop for Site {
             }
         }
     }
+}
+
+fn group_name() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("mfaas-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 fn groups_named(below: &Path, name: &str, depth: u32) -> Vec<PathBuf> {
