@@ -230,7 +230,10 @@ impl Groups {
         };
         let mut places: Vec<PathBuf> = self.groups.iter().filter_map(place).collect();
         places.dedup();
-        places.iter().fold(Ok(()), |all, place| all.and(write(place, "cgroup.procs", &pid.to_string())))
+        // All are tried.
+        let moved: Vec<_> =
+            places.iter().map(|place| write(place, "cgroup.procs", &pid.to_string())).collect();
+        moved.into_iter().collect()
     }
 
     /// Whether the secondary runs only where nothing else wants to.

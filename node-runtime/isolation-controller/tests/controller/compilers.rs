@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mfaas_isolation_client::{Change, Limit, Request, Response, ask, place_stoppable_child};
 
-use super::{Ends, Site, class, is_idle_class, is_stoppable, is_stopped, ticks, worker};
+use super::{Ends, Site, alone, class, is_idle_class, is_stoppable, is_stopped, ticks, worker};
 
 const COMPILERS: usize = 200;
 /// What is compiled: 20 crates of ten units each. Every second unit is forked twice and every second crate ends, so that what
@@ -125,6 +125,7 @@ fn primary_percent(compilers: &[u32]) -> u64 {
 /// Among the processes of the machine, each of them counts for little, and all of them for more than their group would.
 #[test]
 fn two_hundred_compilers_give_way_to_the_primary() {
+    let _turn = alone();
     for (site, least_percent) in [(Site::start(&[]), 90), (Site::start_without_groups(&[]), 40)] {
         let mut build = Build::placed(&site);
         let compilers = build.compilers(&site);
@@ -140,6 +141,7 @@ fn two_hundred_compilers_give_way_to_the_primary() {
 
 #[test]
 fn without_a_controller_two_hundred_compilers_take_its_cores() {
+    let _turn = alone();
     let site = Site::start(&[]);
     let mut build = Build::start(&site);
     let compilers = build.compilers(&site);
@@ -150,6 +152,7 @@ fn without_a_controller_two_hundred_compilers_take_its_cores() {
 
 #[test]
 fn two_hundred_compilers_stand_still_where_no_core_can_be_lent() {
+    let _turn = alone();
     for site in [Site::start(&[]), Site::start_without_groups(&[])] {
         let mut build = Build::placed(&site);
         let compilers = build.compilers(&site);
@@ -172,6 +175,7 @@ fn two_hundred_compilers_stand_still_where_no_core_can_be_lent() {
 /// The memory is theirs together, and nothing of their sandbox is left.
 #[test]
 fn two_hundred_compilers_end_together_for_want_of_memory() {
+    let _turn = alone();
     for start in [Site::start, Site::start_without_groups] {
         let site = start(&[]);
         let mut build = Build::placed(&site);

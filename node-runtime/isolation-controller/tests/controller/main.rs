@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,17 @@ const LIFTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a process that was killed may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Two hundred processes leave nothing for tests beside them: those that start so many run alone.
+static TURN: RwLock<()> = RwLock::new(());
+
+fn among_others() -> RwLockReadGuard<'static, ()> {
+    TURN.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    TURN.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A process that ends with the test.
 struct Ends(Child);
@@ -278,6 +290,7 @@ fn is_idle_class(site: &Site, pid: u32) -> bool {
 
 #[test]
 fn a_member_runs_where_nothing_else_wants_to_until_the_kill_switch() {
+    let _turn = among_others();
     let site = Site::start(&[]);
     let member = site.member("while :; do :; done");
     assert!(is_idle_class(&site, member.pid()), "{}", site.log());
@@ -309,6 +322,7 @@ fn a_member_runs_where_nothing_else_wants_to_until_the_kill_switch() {
 
 #[test]
 fn settings_change_by_command_and_hold_in_the_next_life() {
+    let _turn = among_others();
     let site = Site::start(&[]);
     let change =
         Change { mode: Some(Mode::RealTime), memory_bytes: Some(Limit::At(1 << 30)), ..Change::default() };
@@ -323,6 +337,7 @@ fn settings_change_by_command_and_hold_in_the_next_life() {
 /// The twin without the watchdog shows what it is for.
 #[test]
 fn after_the_death_of_the_controller_nothing_is_stopped() {
+    let _turn = among_others();
     let mut site = Site::start(&[]);
     let member = site.member("while :; do :; done");
     let busy = site.squeeze();
@@ -338,6 +353,7 @@ fn after_the_death_of_the_controller_nothing_is_stopped() {
 
 #[test]
 fn without_its_watchdog_a_dead_controller_would_leave_it_standing() {
+    let _turn = among_others();
     let mut site = Site::start(&[]);
     let member = site.member("while :; do :; done");
     let busy = site.squeeze();
@@ -359,6 +375,7 @@ fn without_its_watchdog_a_dead_controller_would_leave_it_standing() {
 /// With tracefs in a mount namespace of its own, if this machine lets us have one.
 #[test]
 fn the_kernels_scheduler_says_which_cores_are_idle() {
+    let _turn = among_others();
     const WITH_TRACEFS: &str = "mount -t tracefs none /sys/kernel/tracing && exec \"$@\"";
     let unshare = |program: &str| {
         let mut command = Command::new("unshare");
@@ -383,6 +400,7 @@ fn the_kernels_scheduler_says_which_cores_are_idle() {
 /// A watchdog that is killed is replaced.
 #[test]
 fn a_controller_is_never_without_a_watchdog() {
+    let _turn = among_others();
     let site = Site::start(&[]);
     let first = child_of(site.controller.pid());
     kill_process(Pid::from_raw(first as i32).unwrap(), Signal::KILL).unwrap();
@@ -394,6 +412,7 @@ fn a_controller_is_never_without_a_watchdog() {
 
 #[test]
 fn the_kill_switch_lets_go_on_what_is_stopped() {
+    let _turn = among_others();
     let site = Site::start(&[]);
     let member = site.member("while :; do :; done");
     let busy = site.squeeze();
@@ -410,6 +429,7 @@ fn the_kill_switch_lets_go_on_what_is_stopped() {
 /// A builder that stands still would lose the lease of its build.
 #[test]
 fn what_did_not_agree_to_stand_still_goes_on() {
+    let _turn = among_others();
     let site = Site::start(&[]);
     let going = worker("while :; do :; done");
     let place =
@@ -428,6 +448,7 @@ fn what_did_not_agree_to_stand_still_goes_on() {
 
 #[test]
 fn members_in_need_of_memory_are_ended_and_others_are_not() {
+    let _turn = among_others();
     let hog = "exec python3 -c 'import time; x = b\"x\" * (300 << 20); time.sleep(600)'";
     let free = Site::start(&[]);
     let twin = free.member(hog);
@@ -445,6 +466,7 @@ fn members_in_need_of_memory_are_ended_and_others_are_not() {
 /// limit: the twin has none.
 #[test]
 fn a_disk_hog_is_bounded() {
+    let _turn = among_others();
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let device = rustix::fs::stat(directory.path()).unwrap().st_dev;
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
@@ -480,6 +502,7 @@ fn a_disk_hog_is_bounded() {
 /// The primary is in the real-time class in that mode alone, with what it started before, and what of it is secondary never is.
 #[test]
 fn the_class_follows_the_mode() {
+    let _turn = among_others();
     if !rustix::process::geteuid().is_root() {
         return; // Nobody else may use that class.
     }
@@ -511,6 +534,7 @@ fn the_class_follows_the_mode() {
 
 #[test]
 fn nobody_places_what_is_not_theirs() {
+    let _turn = among_others();
     let site = Site::start(&[]);
     let stranger = std::process::id();
     let socket = site.socket();
@@ -557,6 +581,7 @@ fn child_of(pid: u32) -> u32 {
 /// Whose workers have a core for themselves says so, and it is lent to nobody, busy or not, also after the controller's death.
 #[test]
 fn cores_that_workers_have_for_themselves_are_not_lent() {
+    let _turn = among_others();
     let variables = [("MFAAS_ISOLATION_MODE", "blind"), ("MFAAS_BUFFER_CORES", "0")];
     let site = Site::start(&variables);
     let all = CoreSet::parse(&site.status().cores.all).unwrap();
