@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use flate2::read::GzDecoder;
 use mfaas_harness::{Stack, checkout, package};
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
 
 const MIB: usize = 1 << 20;
 const MICRO: &str = "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"at once\".to_vec()\n}\n";
@@ -102,6 +104,7 @@ fn a_bulk_function_is_deployed_shown_and_answers_beside_others() {
     gives_way(&stack);
     limits(&stack);
     gzip(&stack);
+    image_augmentation(&stack);
     stack.invariants();
 }
 
@@ -152,4 +155,103 @@ fn gzip(stack: &Stack) {
     let mut unpacked = Vec::new();
     GzDecoder::new(packed.body.as_slice()).read_to_end(&mut unpacked).unwrap();
     assert!(unpacked == plain, "{} bytes came back of {}", unpacked.len(), plain.len());
+}
+
+/// As large as a photo of 12 megapixels may be.
+const WIDTH: usize = 4_096;
+const HEIGHT: usize = 3_072;
+/// Sides of the square of stripes in the photo's upper left corner, each a pixel wide.
+const STRIPES: usize = 512;
+/// JPEG loses something, twice here.
+const LOST_MAX: u8 = 8;
+
+type Pixel = [u8; 3];
+
+/// Red grows to the right and green downwards, beside black and white stripes.
+fn photo(x: usize, y: usize) -> Pixel {
+    if x < STRIPES && y < STRIPES {
+        return [if x.is_multiple_of(2) { 0 } else { 255 }; 3];
+    }
+    [(x * 255 / WIDTH) as u8, (y * 255 / HEIGHT) as u8, 100]
+}
+
+/// A picture of the archive: its name, its size, and what is at a place of it.
+struct Expected {
+    name: &'static str,
+    size: (usize, usize),
+    at: fn(usize, usize) -> Pixel,
+}
+
+/// What has to come back, in this order. The stripes are told apart by where they are and whether they are there.
+const EXPECTED: [Expected; 5] = [
+    Expected { name: "flipped.jpg", size: (WIDTH, HEIGHT), at: |x, y| photo(WIDTH - 1 - x, y) },
+    Expected { name: "rotated.jpg", size: (HEIGHT, WIDTH), at: |x, y| photo(y, HEIGHT - 1 - x) },
+    Expected {
+        name: "cropped.jpg",
+        size: (WIDTH / 2, HEIGHT / 2),
+        at: |x, y| photo(x + WIDTH / 4, y + HEIGHT / 4),
+    },
+    Expected {
+        name: "brightened.jpg",
+        size: (WIDTH, HEIGHT),
+        at: |x, y| {
+            photo(x, y).map(|value| ((f64::from(value) - 128.0) * 1.25 + 148.0).clamp(0.0, 255.0) as u8)
+        },
+    },
+    Expected {
+        name: "blurred.jpg",
+        size: (WIDTH, HEIGHT),
+        at: |x, y| if x < STRIPES && y < STRIPES { [128; 3] } else { photo(x, y) },
+    },
+];
+
+/// The example makes five pictures of a photo that any decoder reads, and says why it makes none.
+fn image_augmentation(stack: &Stack) {
+    let _ = stack.deploy(&checkout().join("examples/image-augmentation")).ok();
+    let url = format!("{}/f/default/image-augmentation", stack.ingress());
+    let answer = stack.request("POST", &url, &[], jpeg(WIDTH, HEIGHT));
+    assert_eq!((answer.status, answer.headers["content-type"].as_str()), (200, "application/x-tar"));
+    let mut archive = tar::Archive::new(answer.body.as_slice());
+    let mut expected = EXPECTED.into_iter();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let expected = expected.next().unwrap();
+        assert_eq!(entry.path().unwrap().to_str().unwrap(), expected.name);
+        let mut picture = Vec::new();
+        entry.read_to_end(&mut picture).unwrap();
+        is_as_expected(&picture, &expected);
+    }
+    assert!(expected.next().is_none(), "{} bytes lack pictures", answer.body.len());
+
+    let larger = stack.request("POST", &url, &[], jpeg(WIDTH + 1, HEIGHT));
+    let sentence = "4097 x 3072 pixels are more than 12 megapixels: send a smaller photo\n";
+    assert_eq!((larger.status, larger.text().as_str()), (413, sentence));
+    let none = stack.request("POST", &url, &[], noise(MIB));
+    assert_eq!(none.status, 415, "{}", none.text());
+}
+
+fn jpeg(width: usize, height: usize) -> Vec<u8> {
+    let pixels: Vec<Pixel> = (0..width * height).map(|at| photo(at % width, at / width)).collect();
+    let mut file = Vec::new();
+    let encoder = jpeg_encoder::Encoder::new(&mut file, 95);
+    let (width, height) = (u16::try_from(width).unwrap(), u16::try_from(height).unwrap());
+    encoder.encode(pixels.as_flattened(), width, height, jpeg_encoder::ColorType::Rgb).unwrap();
+    file
+}
+
+/// Looks at places all over the picture; none is in a block of JPEG at the edge of the stripes, which loses more.
+fn is_as_expected(picture: &[u8], Expected { name, size, at }: &Expected) {
+    let mut decoder = JpegDecoder::new(ZCursor::new(picture));
+    let pixels = decoder.decode().unwrap();
+    let (width, height) = decoder.dimensions().unwrap();
+    assert_eq!((width, height), *size, "{name}");
+    let (pixels, _) = pixels.as_chunks::<3>();
+    for (x, y) in
+        (32..height - 32).step_by(101).flat_map(|y| (32..width - 32).step_by(89).map(move |x| (x, y)))
+    {
+        let (found, expected) = (pixels[y * width + x], at(x, y));
+        let lost =
+            found.iter().zip(expected).map(|(found, expected)| found.abs_diff(expected)).max().unwrap();
+        assert!(lost <= LOST_MAX, "{name} at {x}, {y}: {found:?} is not {expected:?}");
+    }
 }

@@ -10,7 +10,7 @@ use crate::package::{Package, check};
 #[test]
 fn the_examples_pass_every_stage() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    for example in ["hello", "markdown", "json-summary", "gzip"] {
+    for example in ["hello", "markdown", "json-summary", "gzip", "image-augmentation"] {
         let checked = check(&examples.join(example));
         assert_eq!(checked.verdict(), (0, "load".to_owned(), vec![]), "{example}: {}", checked.report);
     }
