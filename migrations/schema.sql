@@ -602,6 +602,19 @@ GRANT SELECT ON index_entries TO mfaas_server;
 GRANT INSERT (name, version, decided, decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 
+CREATE TABLE isolation_samples (
+    node text NOT NULL,
+    slot integer NOT NULL,
+    at timestamp with time zone NOT NULL DEFAULT now(),
+    body jsonb NOT NULL,
+    CONSTRAINT isolation_samples_pkey PRIMARY KEY (node, slot),
+    CONSTRAINT isolation_samples_node_fkey FOREIGN KEY (node) REFERENCES nodes(name),
+    CONSTRAINT isolation_samples_slot_known CHECK (((slot >= 0) AND (slot <= 359)))
+);
+GRANT SELECT ON isolation_samples TO mfaas_server;
+GRANT INSERT (node, slot, body) ON isolation_samples TO mfaas_server;
+GRANT UPDATE (at, body) ON isolation_samples TO mfaas_server;
+
 CREATE TABLE join_tokens (
     secret_sha256 text NOT NULL,
     node text,
@@ -643,6 +656,8 @@ CREATE TABLE node_reports (
     at timestamp with time zone NOT NULL DEFAULT now(),
     body jsonb NOT NULL,
     build text,
+    isolation jsonb,
+    isolation_at timestamp with time zone,
     CONSTRAINT node_reports_pkey PRIMARY KEY (node),
     CONSTRAINT node_reports_build_length CHECK (((length(build) >= 1) AND (length(build) <= 100))),
     CONSTRAINT node_reports_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
@@ -651,7 +666,7 @@ CREATE TRIGGER node_reports_old BEFORE DELETE ON public.node_reports FOR EACH RO
 CREATE TRIGGER node_reports_time BEFORE INSERT OR UPDATE ON public.node_reports FOR EACH ROW EXECUTE FUNCTION set_time();
 GRANT DELETE, SELECT ON node_reports TO mfaas_server;
 GRANT INSERT (node, boot, sequence, epoch, body, build) ON node_reports TO mfaas_server;
-GRANT UPDATE (boot, sequence, epoch, at, body, build) ON node_reports TO mfaas_server;
+GRANT UPDATE (boot, sequence, epoch, at, body, build, isolation, isolation_at) ON node_reports TO mfaas_server;
 GRANT SELECT (epoch) ON node_reports TO mfaas_signer;
 
 CREATE TABLE nodes (
@@ -916,6 +931,20 @@ CREATE INDEX sign_in_answers_by_time ON public.sign_in_answers USING btree (answ
 CREATE TRIGGER sign_in_answers_taken AFTER INSERT ON public.sign_in_answers FOR EACH ROW EXECUTE FUNCTION bound_sign_in_answers();
 GRANT SELECT ON sign_in_answers TO mfaas_server;
 GRANT INSERT (attempt_sha256) ON sign_in_answers TO mfaas_server;
+
+CREATE TABLE site_isolation (
+    only_row boolean NOT NULL DEFAULT true,
+    revision bigint NOT NULL DEFAULT (EXTRACT(epoch FROM now()))::bigint,
+    body jsonb NOT NULL,
+    set_by text NOT NULL,
+    set_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT site_isolation_pkey PRIMARY KEY (only_row),
+    CONSTRAINT site_isolation_one_row CHECK (only_row),
+    CONSTRAINT site_isolation_revision_positive CHECK ((revision > 0))
+);
+GRANT SELECT ON site_isolation TO mfaas_server;
+GRANT INSERT (body, set_by) ON site_isolation TO mfaas_server;
+GRANT UPDATE (revision, body, set_by, set_at) ON site_isolation TO mfaas_server;
 
 CREATE TABLE spot_notes (
     review_id bigint NOT NULL,

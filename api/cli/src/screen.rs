@@ -200,5 +200,10 @@ fn finish(written: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// A size for people.
+pub(crate) fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,7 @@ mod frame;
 mod function;
 mod history;
 mod hotspots;
+mod isolation;
 mod nodes;
 mod pages;
 mod provider;
@@ -75,6 +76,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/charts/nodes", get(charts::nodes))
         .route("/functions/{name}/charts", get(charts::function))
         .route("/nodes", get(nodes::show))
+        .route("/nodes/{name}", get(isolation::show))
         .route("/nodes/{name}/availability", post(nodes::set_availability))
         .route("/bans/{id}/lift", post(nodes::lift))
         .route("/audit", get(audit::show))

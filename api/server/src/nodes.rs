@@ -44,6 +44,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/node/v1/bans", post(protocol::ban))
         .route("/node/v1/usage", post(protocol::usage))
         .route("/node/v1/load", post(protocol::load))
+        .route("/node/v1/isolation", post(protocol::isolation))
         .route("/node/v1/logs", post(protocol::logs))
 }
 

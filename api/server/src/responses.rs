@@ -3,6 +3,7 @@
 
 pub(crate) mod artifacts;
 pub(crate) mod crates;
+pub(crate) mod isolation;
 pub(crate) mod nodes;
 pub(crate) mod series;
 pub(crate) mod usage;

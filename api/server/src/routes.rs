@@ -11,6 +11,7 @@ mod description;
 mod functions;
 mod health;
 mod index;
+mod isolation;
 mod nodes;
 mod paging;
 mod reviews;
@@ -118,6 +119,8 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(nodes::join_tokens, nodes::create_join_token))
         .routes(routes!(nodes::revoke_join_token))
         .routes(routes!(nodes::set_availability))
+        .routes(routes!(isolation::history))
+        .routes(routes!(isolation::show, isolation::set))
         .routes(routes!(builders::list))
         .routes(routes!(bans::list))
         .routes(routes!(bans::lift))

@@ -8,6 +8,7 @@
 
 mod calls;
 mod event;
+mod isolation;
 mod object;
 mod operation;
 mod problem;
@@ -24,7 +25,8 @@ pub use calls::{
     CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, RotateCallKey,
 };
 pub use event::{Diagnostic, Event, SourceSpan};
-pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Level};
+pub use isolation::{ControllerView, IsolationView, SettingsRefusedView, SiteIsolationView};
+pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, IsolationSettings, Level};
 pub use object::Object;
 pub use operation::{
     BanView, CreateJoinToken, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, JoinTokenView,

@@ -11,7 +11,7 @@ use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use crate::schema;
-use crate::{Availability, Condition, DeploymentState, Diagnostic, Problem, RequestView};
+use crate::{Availability, Condition, DeploymentState, Diagnostic, IsolationView, Problem, RequestView};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -294,6 +294,9 @@ pub struct NodeView {
     /// What it says holds the calls of its workers, and whether tenants share them, sanitised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<String>,
+    /// How its machine stands; absent without an isolation controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationView>,
     /// What the node complains about, sanitised.
     #[serde(default)]
     pub problems: Vec<String>,

@@ -203,6 +203,9 @@ pub(crate) fn merged(before: &Change, change: &Change) -> Change {
         mode: change.mode.or(before.mode),
         buffer_cores: change.buffer_cores.or(before.buffer_cores),
         memory_bytes: change.memory_bytes.or(before.memory_bytes),
+        // A file of its own, which has to be obeyed by whoever can read nothing else.
+        off: None,
+        revision: change.revision.or(before.revision),
     }
 }
 

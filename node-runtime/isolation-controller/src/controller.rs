@@ -260,8 +260,10 @@ impl Controller {
         self.memory.set(&settings).map_err(|error| wrong(error.to_string()))?;
         tracing::info!(mode = %settings.mode, buffer_cores = settings.buffer_cores, "settings are changed");
         (self.settings, self.changed) = (settings, merged(&self.changed, change));
-        if !self.is_off {
-            self.engage();
+        match change.off {
+            Some(off) if off != self.is_off => self.command(off)?,
+            Some(_) | None if self.is_off => {}
+            Some(_) | None => self.engage(),
         }
         let kept = self.store.keep_settings(&self.changed);
         kept.map_err(|error| {
@@ -315,6 +317,8 @@ impl Controller {
         Status {
             off: self.is_off,
             mode: self.settings.mode,
+            revision: self.changed.revision,
+            cpu: Some(self.secondary.cpu_time()),
             cores: self.cores.status(&self.settings),
             memory_bytes: self.secondary.groups.memory_bytes().ok().flatten(),
             memory_bytes_max: self.memory.bytes_max(),

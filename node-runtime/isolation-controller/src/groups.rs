@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use mfaas_cgroups::{Hierarchies, Version};
 use mfaas_isolation::{CoreSet, DiskLimit};
-use mfaas_isolation_client::Mechanism;
+use mfaas_isolation_client::{Mechanism, Role};
 
 /// Below a group of both, so that the secondary gives way to the primary alone and both together get what other programs of the machine
 /// get.
@@ -291,6 +291,24 @@ impl Groups {
         let rows = text.lines().filter_map(|line| line.split_once(' '));
         let values = rows.filter(|(name, _)| counted.contains(name)).map(|(_, value)| value.parse::<u64>());
         Ok(Some(values.sum::<Result<u64, _>>().map_err(io::Error::other)?))
+    }
+
+    /// CPU time that a role's group has used, in microseconds; nothing where it has none, or where the group does not count it.
+    pub(crate) fn cpu_us(&self, role: Role) -> Option<u64> {
+        let group = self.of(Kind::Cpu)?;
+        let directory = match role {
+            Role::Primary => self.primary.as_deref()?,
+            Role::Secondary => &group.directory,
+        };
+        let read = |file: &str| fs::read_to_string(directory.join(file)).ok();
+        match group.version {
+            // Nanoseconds, if the controller that counts is mounted with the one that divides, as it usually is.
+            Version::One => Some(read("cpuacct.usage")?.trim().parse::<u64>().ok()? / 1_000),
+            Version::Two => {
+                let text = read("cpu.stat")?;
+                text.lines().find_map(|line| line.strip_prefix("usage_usec "))?.parse().ok()
+            }
+        }
     }
 
     /// What the secondary has done on a disk; in version 1, what did not go through the page cache.

@@ -1,6 +1,6 @@
 //! Who is primary and secondary on this machine, by the processes that asked for it. What they start is what they are.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 
 use mfaas_isolation::CoreSet;
@@ -138,6 +138,13 @@ impl Members {
             all.retain(|pid| !others.contains(pid));
         }
         all
+    }
+
+    /// CPU time of all processes of a role, and of those that they started and that have ended, in microseconds.
+    pub(crate) fn cpu_us(&self, role: Role) -> u64 {
+        // A sandbox is a member by itself, and below a builder that is one.
+        let processes: BTreeSet<u32> = self.processes(role).into_iter().collect();
+        processes.into_iter().filter_map(processes::stat).map(|stat| stat.cpu_us()).sum()
     }
 
     /// Keeps the secondary, and all that it started, on these cores, process by process: where there are no groups for it.

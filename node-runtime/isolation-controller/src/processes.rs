@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use mfaas_isolation::CoreSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -86,12 +87,21 @@ impl Process {
 pub(crate) struct Stat {
     pub(crate) name: String,
     pub(crate) parent: u32,
+    /// CPU time of it and of its children that have ended, in ticks.
+    pub(crate) cpu_ticks: u64,
     /// When it started, in ticks since the start of the machine: its id may be used again.
     pub(crate) started: u64,
     /// Memory of its own, in pages.
     pub(crate) pages: u64,
     /// The kernel's number of its class.
     pub(crate) policy: u64,
+}
+
+impl Stat {
+    /// CPU time, in microseconds.
+    pub(crate) fn cpu_us(&self) -> u64 {
+        self.cpu_ticks.saturating_mul(1_000_000) / clock_ticks_per_second().max(1)
+    }
 }
 
 /// What the kernel says of a process that lives.
@@ -108,6 +118,8 @@ fn parse(text: &str) -> Option<Stat> {
     Some(Stat {
         name: mfaas_ident::sanitise_line(name, 64),
         parent: number(1)?.try_into().ok()?,
+        // Its own and its children's, in user mode and in the kernel.
+        cpu_ticks: (11..=14).map(number).sum::<Option<u64>>()?,
         started: number(19)?,
         pages: number(21)?,
         policy: number(38)?,

@@ -4,7 +4,7 @@ use std::io;
 
 use mfaas_cgroups::Hierarchies;
 use mfaas_isolation::CoreSet;
-use mfaas_isolation_client::Role;
+use mfaas_isolation_client::{CpuTime, Role};
 
 use crate::groups::{Groups, MemoryLimit, Naming};
 use crate::members::{Members, Record};
@@ -106,6 +106,12 @@ impl Secondary {
     pub(crate) fn lift(&self, all: &CoreSet) -> io::Result<()> {
         let lifted = [self.let_go_on(all), self.groups.set_memory(None), self.set_idle_class(false)];
         lifted.into_iter().collect()
+    }
+
+    /// CPU time of either role: what its group has used, or what its processes have.
+    pub(crate) fn cpu_time(&self) -> CpuTime {
+        let of = |role| self.groups.cpu_us(role).unwrap_or_else(|| self.members.cpu_us(role));
+        CpuTime { primary_us: of(Role::Primary), secondary_us: of(Role::Secondary) }
     }
 
     /// Bounds the memory of all of it.

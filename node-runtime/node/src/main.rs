@@ -13,6 +13,7 @@ mod function_tree;
 mod grant;
 mod image;
 mod ingress;
+mod isolation;
 mod join;
 mod local_api;
 mod logs;

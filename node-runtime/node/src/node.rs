@@ -24,6 +24,7 @@ use crate::config::{Config, WorkerConfig};
 use crate::cores::Cores;
 use crate::directives::Follower;
 use crate::ingress::{self, Callers, Face, Hosts, Peers};
+use crate::isolation::Isolation;
 use crate::local_api::{self, LocalSocket};
 use crate::logs;
 use crate::meters;
@@ -91,6 +92,10 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         upstream: node.upstream.clone(),
     };
     let renewal = tokio::spawn(renewal.run());
+    let isolation = config.isolation_socket.clone().map(|socket| {
+        let isolation = Isolation::new(socket, node.upstream.clone());
+        tokio::spawn(isolation.run())
+    });
     let reporting = node.start_reporting(state, status, prometheus, ingress_url, stopping);
     announce(&config, (address, metrics_address), &node.services.protection)?;
 
@@ -100,6 +105,9 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         ended = answering.ended(&node.dispatcher) => anyhow::bail!("{ended} ended"),
     }
     renewal.abort();
+    if let Some(isolation) = isolation {
+        isolation.abort();
+    }
     answering.stop(&node.dispatcher).await;
     let gone = node.fleet.ended(WORKERS_WAIT_MAX).await;
     reporting.stop().await;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use mfaas_attest::SHARD_BYTES_MAX;
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, RenewalRequest, Report,
-    UsageReport,
+    BanAnswer, BanNotice, IsolationReport, JoinRequest, JoinResponse, LoadReport, LogBatch, RenewalRequest,
+    Report, SiteIsolation, UsageReport,
 };
 use mfaas_ident::{BuildVersion, Digest, TraceParent};
 use mfaas_rules::Code;
@@ -265,6 +265,23 @@ impl Upstream {
             Err(UpstreamError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Tells how this machine's isolation stands; what the site wants of it, or `None` when the server is of the release before
+    /// and does not know of it.
+    pub(crate) async fn isolation(
+        &self,
+        report: &IsolationReport,
+    ) -> Result<Option<SiteIsolation>, UpstreamError> {
+        let path = "/node/v1/isolation";
+        let bytes = match self.post(path, report, SMALL_BYTES_MAX).await {
+            Err(UpstreamError::Refused { status: StatusCode::NOT_FOUND, .. }) => return Ok(None),
+            answered => answered?,
+        };
+        let malformed = |reason: String| UpstreamError::Malformed { path: path.to_owned(), reason };
+        let site: SiteIsolation = serde_json::from_slice(&bytes).map_err(|e| malformed(e.to_string()))?;
+        site.settings.check().map_err(|e| malformed(e.to_string()))?;
+        Ok(Some(site))
     }
 
     /// Tells a ban.

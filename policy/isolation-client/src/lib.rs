@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use messages::{
-    Change, Cores, Disk, Limit, Mechanism, Member, Mode, Refused, Request, Response, Role, Status,
+    Change, Cores, CpuTime, Disk, Limit, Mechanism, Member, Mode, Refused, Request, Response, Role, Status,
 };
 
 /// A request and its line's end, in bytes, at most.

@@ -105,6 +105,11 @@ pub struct Change {
     pub buffer_cores: Option<u32>,
     /// Bytes of memory that the secondary may have.
     pub memory_bytes: Option<Limit>,
+    /// Whether the kill switch is to be pulled, or put back. No setting: it is not kept with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off: Option<bool>,
+    /// The number of the site's settings, if it is them that are handed over.
+    pub revision: Option<u64>,
 }
 
 /// A number, or none.
@@ -152,8 +157,12 @@ pub struct Status {
     pub off: bool,
     /// How the secondary is kept from CPU time.
     pub mode: Mode,
+    /// The number of the site's settings that were put into force last; a command on the machine leaves it.
+    pub revision: Option<u64>,
     /// Cores.
     pub cores: Cores,
+    /// CPU time that was used; nothing of a controller of the release before.
+    pub cpu: Option<CpuTime>,
     /// Bytes of memory that the secondary has, if its group counts them.
     pub memory_bytes: Option<u64>,
     /// Bytes of memory that it may have.
@@ -184,6 +193,15 @@ pub struct Cores {
     pub buffer: u32,
     /// How often the secondary's cores were changed, since the controller's start.
     pub changes: u64,
+}
+
+/// CPU time since something began to count, in microseconds. It begins again with a group or a process that is made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Of the primary.
+    pub primary_us: u64,
+    /// Of the secondary.
+    pub secondary_us: u64,
 }
 
 /// What the secondary may do with a disk.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use mfaas_delivery::{Availability, Directives, Report, SERVER_PROTOCOL};
+use mfaas_delivery::{Availability, Directives, IsolationReport, Report, SERVER_PROTOCOL};
 use mfaas_ident::{BuildVersion, Digest, Epoch, NodeName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -11,7 +11,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, bad, int8, parsed, small, unsigned, word};
+use crate::decode::{Decoded, bad, int8, json, parsed, small, unsigned, word};
 use crate::{Actor, Catalog, CatalogError};
 
 /// A node that holds a certificate of ours.
@@ -82,6 +82,8 @@ pub struct NodeRow {
     pub availability_since: Option<DateTime<Utc>>,
     /// What it said last, and when.
     pub report: Option<(DateTime<Utc>, Report)>,
+    /// What it said of its machine last, and when; nothing of one without an isolation controller.
+    pub isolation: Option<(DateTime<Utc>, IsolationReport)>,
     /// Its build when it said that; programs of releases up to 0.2 do not tell.
     pub build: Option<BuildVersion>,
 }
@@ -339,6 +341,7 @@ impl Catalog {
     pub async fn nodes(&self) -> Result<Vec<NodeStatus>, CatalogError> {
         let rows = sqlx::query(
             "SELECT n.name, n.certificate_sha256, n.joined_at, n.availability, n.availability_since, r.at, r.body, r.build,
+                    r.isolation, r.isolation_at,
                     (SELECT coalesce(max(epoch), 0) FROM serving_sets) AS desired, s.digest AS signed_here
              FROM nodes n LEFT JOIN node_reports r ON r.node = n.name
              LEFT JOIN serving_sets s ON s.epoch = r.epoch WHERE n.removed_at IS NULL ORDER BY n.name",
@@ -462,6 +465,10 @@ fn status(row: &PgRow) -> Decoded<NodeStatus> {
         None => None,
         Some(body) => Some((row.try_get("at")?, serde_json::from_value(body).map_err(|e| bad("body", e))?)),
     };
+    let isolation = match row.try_get::<Option<serde_json::Value>, _>("isolation")? {
+        None => None,
+        Some(_) => Some((row.try_get("isolation_at")?, json(row, "isolation")?)),
+    };
     let signed_here: Option<String> = row.try_get("signed_here")?;
     Ok(NodeStatus {
         row: NodeRow {
@@ -469,6 +476,7 @@ fn status(row: &PgRow) -> Decoded<NodeStatus> {
             availability: word(row, "availability", Availability::parse)?,
             availability_since: row.try_get("availability_since")?,
             report,
+            isolation,
             build: row
                 .try_get::<Option<String>, _>("build")?
                 .map(|text| text.parse().map_err(|e| bad("build", e)))

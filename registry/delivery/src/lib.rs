@@ -5,6 +5,7 @@
 //! signed. Must never hold a decision, a socket or a default that means "unlimited".
 
 mod directives;
+mod isolation;
 mod load;
 mod message;
 mod node;
@@ -13,6 +14,10 @@ pub mod render;
 mod usage;
 
 pub use directives::{Availability, Ban, BanAnswer, BanNotice, Condition, DIRECTIVES_BANS_MAX, Directives};
+pub use isolation::{
+    ControllerReport, CpuUsed, ISOLATION_CORES_MAX, ISOLATION_INTERVAL_MS_MAX, IsolationReport,
+    IsolationSettings, SettingsRefused, SiteIsolation,
+};
 pub use load::{LOAD_CORES_MAX, LOAD_INTERVAL_MS_MAX, LoadReport};
 pub use message::{MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, SERVER_PROTOCOL};
 pub use node::{

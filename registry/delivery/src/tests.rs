@@ -8,10 +8,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Availability, BanAnswer, BanNotice, Condition, DeploymentState, Diagnostic, Directives, Event, EventKind,
-    JoinRequest, JoinResponse, Kill, LOAD_CORES_MAX, LOAD_INTERVAL_MS_MAX, LOG_LINES_MAX, Level, LoadReport,
-    LogBatch, LogLevel, MessageError, NODE_PROTOCOL, REPORT_REFUSED_MAX, RUN_BUCKETS, RUN_EDGES_NS, Report,
-    SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
+    Availability, BanAnswer, BanNotice, Condition, ControllerReport, CpuUsed, DeploymentState, Diagnostic,
+    Directives, Event, EventKind, ISOLATION_CORES_MAX, ISOLATION_INTERVAL_MS_MAX, IsolationReport,
+    IsolationSettings, JoinRequest, JoinResponse, Kill, LOAD_CORES_MAX, LOAD_INTERVAL_MS_MAX, LOG_LINES_MAX,
+    Level, LoadReport, LogBatch, LogLevel, MessageError, NODE_PROTOCOL, REPORT_REFUSED_MAX, RUN_BUCKETS,
+    RUN_EDGES_NS, Report, SetState, SettingsRefused, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport,
+    UsageRow,
 };
 
 fn report() -> Report {
@@ -342,4 +344,75 @@ fn messages_are_those_of_the_release_before() {
     same_as_release_before("directives.json", Directives::check);
     same_as_release_before::<JoinResponse>("join-answer.json", |_| Ok(()));
     same_as_release_before::<BanAnswer>("ban-answer.json", |_| Ok(()));
+}
+
+fn isolation() -> IsolationReport {
+    let json = serde_json::json!({
+        "protocol": NODE_PROTOCOL, "from_a_later_node": true,
+        "controller": {
+            "mode": "blind", "off": false, "cores": 8, "buffer_cores": 2, "idle_cores": 3, "secondary_cores": 0, "killed": 1,
+            "used": {"interval_ms": 10_000, "primary_us": 4_200_000, "secondary_us": 20_000_000},
+            "memory_bytes": 5, "revision": 7, "from_a_later_node": true,
+        },
+        "refused": {"revision": 8, "code": "MF1103", "message": "too many"},
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn what_a_machine_says_of_isolation_is_possible() {
+    let told = isolation();
+    assert_eq!(told.check(), Ok(()));
+    assert_eq!(told.controller.as_ref().unwrap().used.unwrap().in_cores(), (0.42, 2.0));
+    let silent = serde_json::json!({ "protocol": NODE_PROTOCOL });
+    assert_eq!(serde_json::from_value::<IsolationReport>(silent).unwrap().check(), Ok(()));
+
+    let refused = |change: fn(&mut ControllerReport)| {
+        let mut told = isolation();
+        change(told.controller.as_mut().unwrap());
+        told.check().unwrap_err()
+    };
+    let large = |what| MessageError::TooLarge { what };
+    assert_eq!(refused(|said| said.cores = 0), large("cores"));
+    assert_eq!(refused(|said| said.cores = ISOLATION_CORES_MAX + 1), large("cores"));
+    assert_eq!(refused(|said| said.memory_bytes = Some(u64::MAX)), large("memory_bytes"));
+    let changes: [fn(&mut ControllerReport); 3] =
+        [|said| said.buffer_cores = 9, |said| said.secondary_cores = 9, |said| said.idle_cores = Some(9)];
+    for change in changes {
+        assert_eq!(refused(change), MessageError::Contradiction { what: "more cores than there are" });
+    }
+    let used = |interval_ms, primary_us, secondary_us| {
+        let mut told = isolation();
+        told.controller.as_mut().unwrap().used = Some(CpuUsed { interval_ms, primary_us, secondary_us });
+        told.check()
+    };
+    assert_eq!(used(0, 0, 0), Err(large("interval_ms")));
+    assert_eq!(used(ISOLATION_INTERVAL_MS_MAX + 1, 0, 0), Err(large("interval_ms")));
+    assert_eq!(used(1, u64::MAX, 0), Err(MessageError::Contradiction { what: "CPU time" }));
+    assert_eq!(used(1, 0, u64::MAX), Err(MessageError::Contradiction { what: "CPU time" }));
+    let mut told = isolation();
+    told.protocol = NODE_PROTOCOL + 1;
+    assert_eq!(told.check(), Err(MessageError::Protocol { found: NODE_PROTOCOL + 1 }));
+    for (code, message, what) in
+        [("c".repeat(17), String::new(), "code"), (String::new(), "m".repeat(501), "message")]
+    {
+        let mut told = isolation();
+        told.refused = Some(SettingsRefused { revision: 8, code, message });
+        assert_eq!(told.check(), Err(large(what)));
+    }
+}
+
+#[test]
+fn settings_of_a_site_are_those_that_some_machine_could_have() {
+    let settings = |buffer_cores, memory_bytes| {
+        IsolationSettings { buffer_cores, memory_bytes, ..IsolationSettings::default() }.check()
+    };
+    assert_eq!(settings(Some(ISOLATION_CORES_MAX), Some(0)), Ok(()));
+    for cores in [0, ISOLATION_CORES_MAX + 1] {
+        assert_eq!(settings(Some(cores), None), Err(MessageError::TooLarge { what: "buffer_cores" }));
+    }
+    assert_eq!(settings(None, Some(u64::MAX)), Err(MessageError::TooLarge { what: "memory_bytes" }));
+    // What is absent is not stored, so that it takes nothing away from what was set before.
+    let off = IsolationSettings { off: Some(true), ..IsolationSettings::default() };
+    assert_eq!(serde_json::to_string(&off).unwrap(), "{\"off\":true}");
 }

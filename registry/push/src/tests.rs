@@ -39,6 +39,7 @@ fn node(name: &str, desired: u64, reported: Option<(u64, SetState)>) -> NodeStat
         availability: Availability::Active,
         availability_since: None,
         report: report.map(|r| (Utc::now(), r)),
+        isolation: None,
         build: None,
     };
     NodeStatus { row, desired: Epoch(desired), signed_here: None }

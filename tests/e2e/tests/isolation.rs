@@ -60,6 +60,25 @@ fn builders_are_secondary_and_the_node_is_primary() {
     assert_eq!(isolation(&stack, &["status"])["off"], false);
 }
 
+/// An operator's word reaches the controller of the machine, and what that says reaches the operator.
+#[test]
+fn what_the_site_wants_is_put_into_force_on_its_machines() {
+    let stack = Stack::start_with(WITH_ISOLATION);
+    let site = |arguments: &[&str]| {
+        let asked = ["--json", "node", "isolation", "--site"];
+        stack.cli(asked.iter().chain(arguments)).ok().json()
+    };
+    let revision = site(&["set", "--mode", "real-time"])["revision"].clone();
+    wait_for("the node to say so", DEPLOY_MAX, || {
+        let status = site(&["status"]);
+        let said = &status["nodes"][0]["isolation"]["controller"];
+        (said["revision"] == revision && said["mode"] == "real-time").then_some(())
+    });
+    assert_eq!(isolation(&stack, &["status"])["mode"], "real-time");
+    let _ = site(&["off"]);
+    wait_for("the kill switch", DEPLOY_MAX, || (isolation(&stack, &["status"])["off"] == true).then_some(()));
+}
+
 /// Its build begins again when there is memory, and no attempt was counted. The twin without the limit is never ended.
 #[test]
 fn a_build_that_is_ended_for_want_of_memory_is_queued_again() {

@@ -87,8 +87,8 @@ impl Node {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let client = context.client();
         match self.command {
-            // It is asked on this machine, whatever became of servers.
-            NodeCommand::Isolation(isolation) => isolation.run(context),
+            // It is asked on this machine, whatever became of servers, unless the site is meant.
+            NodeCommand::Isolation(isolation) => isolation.run(context).await,
             NodeCommand::List => list(context, &client?).await,
             NodeCommand::JoinToken(join_token) => join_token.run(context, &client?).await,
             NodeCommand::Remove { name } => remove(context, &client?, &name).await,
@@ -111,7 +111,18 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
     context.screen.result(&page, || {
         let rows: Vec<_> = page.items.iter().map(row).collect();
         table(
-            &["node", "state", "availability", "epoch", "desired", "loaded", "build", "ingress", "reported"],
+            &[
+                "node",
+                "state",
+                "availability",
+                "isolation",
+                "epoch",
+                "desired",
+                "loaded",
+                "build",
+                "ingress",
+                "reported",
+            ],
             &rows,
         )
     })?;
@@ -236,6 +247,7 @@ fn row(node: &NodeView) -> Vec<String> {
         node.name.to_string(),
         node.state.as_str().to_owned(),
         availability(node),
+        isolation::in_short(node),
         or_dash(node.reported_epoch.map(|epoch| epoch.to_string())),
         node.desired_epoch.to_string(),
         node.loaded.to_string(),

@@ -2,7 +2,7 @@
 //!
 //! Each is drawn from the object that the API answers with, and the table under it is written from the same.
 
-mod figure;
+pub(super) mod figure;
 
 use askama::Template;
 use axum::extract::State;

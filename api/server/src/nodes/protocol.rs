@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{HeaderName, HeaderValue, StatusCode};
 use mfaas_attest::SHARDS_AT_ONCE_MAX;
-use mfaas_catalog::{BanOutcome, Charged, Held, JoinedNode};
+use mfaas_catalog::{BanOutcome, Charged, Held, JoinedNode, SiteSettings};
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LoadReport, LogBatch, MessageError, RenewalRequest,
-    Report, SERVER_PROTOCOL, UsageReport,
+    BanAnswer, BanNotice, IsolationReport, JoinRequest, JoinResponse, LoadReport, LogBatch, MessageError,
+    RenewalRequest, Report, SERVER_PROTOCOL, SiteIsolation, UsageReport,
 };
 use mfaas_ident::{BuildVersion, Digest, Epoch, FunctionName, TenantName, TraceParent, VersionNumber};
 use mfaas_push::PushError;
@@ -289,6 +289,17 @@ pub(super) async fn load(
     load.check()?;
     app.catalog.record_load(&node.name, &load).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// How the node's machine stands; the answer is what the site wants of it. Nodes that have no controller do not ask.
+pub(super) async fn isolation(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Json(report): Json<IsolationReport>,
+) -> Result<axum::Json<SiteIsolation>, Refusal> {
+    report.check()?;
+    app.catalog.record_isolation(&node.name, &report).await?;
+    Ok(axum::Json(SiteSettings::told(app.catalog.site_isolation().await?)))
 }
 
 /// Log lines of functions.

@@ -7,10 +7,11 @@ use mfaas_attest::ServedFunction;
 use mfaas_catalog::{JoinToken, NodeStatus, SetFunction};
 use mfaas_delivery::{Report, SetState};
 use mfaas_ident::{FunctionName, TenantName, VersionNumber, sanitise_line};
-use mfaas_wire::{Availability, Endpoint, JoinTokenView, NodeState, NodeView};
+use mfaas_wire::{Availability, Endpoint, IsolationView, JoinTokenView, NodeState, NodeView};
 
 use crate::limits;
 
+use super::isolation::isolation_view;
 use super::node_refusals;
 
 /// Complaints of a node that are shown.
@@ -22,6 +23,7 @@ pub(crate) fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
     let desired_epoch = status.desired.0;
     let (name, joined_at) = (status.row.node.name, status.row.node.joined_at);
     let report = status.row.report.as_ref();
+    let isolation = status.row.isolation.map(|(at, report)| isolation_view(at, report));
     NodeView {
         name,
         state,
@@ -38,7 +40,8 @@ pub(crate) fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
         workers: report.map_or(0, |(_, report)| report.workers),
         build: status.row.build,
         protection: report.map(|(_, report)| sanitise_line(&report.protection, 300)),
-        problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
+        problems: problems(report.map(|(_, report)| report), isolation.as_ref()),
+        isolation,
     }
 }
 
@@ -74,14 +77,19 @@ fn is_silent(reported_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     (now - reported_at).num_seconds() > limits::NODE_SILENT_S
 }
 
-fn problems(report: &Report) -> Vec<String> {
-    let whole =
-        report.problems.iter().map(|row| format!("{} {}", row.code, sanitise_line(&row.message, 300)));
-    let refused = report.refused.iter().map(|row| {
+fn problems(report: Option<&Report>, isolation: Option<&IsolationView>) -> Vec<String> {
+    let settings = isolation.and_then(|isolation| isolation.refused.as_ref()).into_iter();
+    let settings = settings.map(|refused| {
+        let (code, message, revision) = (&refused.code, &refused.message, refused.revision);
+        format!("{code} {message} (revision {revision} of the site's isolation)")
+    });
+    let problems = report.into_iter().flat_map(|report| &report.problems);
+    let whole = problems.map(|row| format!("{} {}", row.code, sanitise_line(&row.message, 300)));
+    let refused = report.into_iter().flat_map(|report| &report.refused).map(|row| {
         let message = sanitise_line(&row.message, 300);
         format!("{}/{}@{}: {} {message}", row.tenant, row.function, row.version, row.code)
     });
-    whole.chain(refused).take(PROBLEMS_MAX).collect()
+    whole.chain(settings).chain(refused).take(PROBLEMS_MAX).collect()
 }
 
 /// A node reports the epoch of its set and what of that is not loaded, so what it serves of a function follows once that is not

@@ -18,6 +18,7 @@ mod events;
 mod function;
 mod health;
 mod index;
+mod isolation;
 mod nodes;
 #[cfg(feature = "oidc")]
 mod oidc;

@@ -40,12 +40,18 @@ fn what_no_machine_can_keep_is_refused() {
 #[test]
 fn a_command_changes_what_it_names() {
     let settings = read(&[("MFAAS_SECONDARY_MEMORY", "1073741824")]).unwrap().settings;
-    let blind = Change { mode: Some(Mode::Blind), buffer_cores: Some(15), memory_bytes: None };
+    let blind = Change { mode: Some(Mode::Blind), buffer_cores: Some(15), ..Change::default() };
     let changed = settings.changed(&blind, 16).unwrap();
     assert_eq!((changed.mode, changed.buffer_cores, changed.memory_bytes), (Mode::Blind, 15, Some(1 << 30)));
     let free = Change { memory_bytes: Some(Limit::None), ..Change::default() };
     assert_eq!(changed.changed(&free, 16).unwrap().memory_bytes, None);
     assert_eq!(merged(&blind, &free), Change { memory_bytes: Some(Limit::None), ..blind });
+    // The number of the site's settings outlives a change by command; the kill switch is no setting.
+    let of_site = Change { revision: Some(7), off: Some(true), ..blind.clone() };
+    assert_eq!(
+        merged(&of_site, &free),
+        Change { memory_bytes: Some(Limit::None), off: None, ..of_site.clone() }
+    );
     for wrong in [
         Change { buffer_cores: Some(16), ..Change::default() },
         Change { memory_bytes: Some(Limit::At(1)), ..Change::default() },

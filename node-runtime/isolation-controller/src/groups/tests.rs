@@ -7,6 +7,7 @@ use std::path::Path;
 
 use mfaas_cgroups::Hierarchies;
 use mfaas_isolation::{CoreSet, DiskLimit};
+use mfaas_isolation_client::Role;
 
 use super::{DiskCounts, Groups, MemoryLimit, Naming};
 
@@ -60,6 +61,9 @@ fn a_group_of_version_two_lies_beside_the_programs_own() {
     assert!(groups.memory_bytes().is_err(), "what cannot be read is not nothing");
     file(&group, "memory.stat", "anon 5\nfile 900\nshmem 7\nkernel 1\n");
     assert_eq!(groups.memory_bytes().unwrap(), Some(13), "the page cache is not counted");
+    file(&group, "cpu.stat", "user_usec 5\nusage_usec 4321\nsystem_usec 7\n");
+    assert_eq!(groups.cpu_us(Role::Secondary), Some(4_321));
+    assert_eq!(groups.cpu_us(Role::Primary), None, "it has no group here");
     groups.set_memory(None).unwrap();
     assert_eq!(["memory.high", "memory.max"].map(|name| read(&group, name)), ["max", "max"]);
 }
@@ -152,6 +156,10 @@ fn the_primarys_group_lies_beside_the_secondarys() {
     groups.set_real_time(false).unwrap();
     // A plain file keeps what is behind.
     assert_eq!(real_time("cpu.rt_runtime_us"), ["0500"; 2]);
+    assert_eq!(groups.cpu_us(Role::Primary), None, "nobody counts it");
+    file(&group.join("primary"), "cpuacct.usage", "5000999\n");
+    file(&group.join("secondary"), "cpuacct.usage", "7000\n");
+    assert_eq!([Role::Primary, Role::Secondary].map(|role| groups.cpu_us(role)), [Some(5_000), Some(7)]);
     Groups::below(&hierarchies, NAMING).add_primary(&[1]).unwrap();
     assert_eq!(read(&group.join("primary"), "cgroup.procs"), own, "nothing was moved");
 }

@@ -18,9 +18,12 @@ impl Drop for Ends {
 
 #[test]
 fn a_name_with_brackets_and_spaces_is_a_name() {
-    let text = "7 (a) b (c) S 5 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 1000 33 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0\n";
+    let text = "7 (a) b (c) S 5 1 1 0 -1 0 0 0 0 0 1 20 300 4000 20 0 1 0 4242 1000 33 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5 0\n";
     let found = parse(text).unwrap();
-    assert_eq!(found, Stat { name: "a) b (c".to_owned(), parent: 5, started: 4242, pages: 33, policy: 5 });
+    assert_eq!(
+        found,
+        Stat { name: "a) b (c".to_owned(), parent: 5, cpu_ticks: 4321, started: 4242, pages: 33, policy: 5 }
+    );
     assert_eq!(parse("7 (cut) S 5"), None);
 }
 

@@ -14,7 +14,13 @@ fn what_was_kept_is_there_in_the_next_life() {
     assert_eq!(store.settings().unwrap(), Change::default());
     assert!(store.members().unwrap().is_empty() && !store.is_off());
 
-    let change = Change { mode: Some(Mode::Blind), buffer_cores: Some(3), memory_bytes: Some(Limit::None) };
+    let change = Change {
+        mode: Some(Mode::Blind),
+        buffer_cores: Some(3),
+        memory_bytes: Some(Limit::None),
+        off: None,
+        revision: Some(7),
+    };
     store.keep_settings(&change).unwrap();
     let record = Record {
         pid: 7,

@@ -164,7 +164,7 @@ impl Site {
         let cores = std::thread::available_parallelism().unwrap().get();
         let busy = (0..cores).map(|_| worker("while :; do :; done")).collect();
         let all_but_one = u32::try_from(cores - 1).unwrap();
-        let change = Change { mode: Some(Mode::Blind), buffer_cores: Some(all_but_one), memory_bytes: None };
+        let change = Change { mode: Some(Mode::Blind), buffer_cores: Some(all_but_one), ..Change::default() };
         ask(&self.socket(), &Request::Set(change)).unwrap();
         busy
     }
@@ -332,6 +332,51 @@ fn settings_change_by_command_and_hold_in_the_next_life() {
     let too_many = Change { buffer_cores: Some(1_025), ..Change::default() };
     let refused = ask(&site.socket(), &Request::Set(too_many)).unwrap_err();
     assert!(matches!(&refused, ClientError::Refused(refused) if refused.code == "MF1103"), "{refused}");
+}
+
+/// What the site wants is put into force once: the number says which of its settings that were.
+#[test]
+fn settings_of_the_site_are_known_by_their_number() {
+    let site = Site::start(&[]);
+    assert_eq!(site.status().revision, None);
+    let set = |change: Change| ask(&site.socket(), &Request::Set(change));
+    let of_site =
+        Change { mode: Some(Mode::RealTime), off: Some(true), revision: Some(7), ..Change::default() };
+    set(of_site.clone()).unwrap();
+    let status = site.status();
+    assert_eq!((status.mode, status.off, status.revision), (Mode::RealTime, true, Some(7)));
+
+    // A command on the machine holds beside it, and in the next life both are known.
+    set(Change { mode: Some(Mode::IdleClass), ..Change::default() }).unwrap();
+    let site = site.again(&[]);
+    let status = site.status();
+    assert_eq!((status.mode, status.off, status.revision), (Mode::IdleClass, true, Some(7)));
+
+    // What this machine cannot have changes nothing, the kill switch included.
+    let set = |change: Change| ask(&site.socket(), &Request::Set(change));
+    let too_many =
+        Change { buffer_cores: Some(1_025), off: Some(false), revision: Some(8), ..of_site.clone() };
+    assert!(matches!(set(too_many).unwrap_err(), ClientError::Refused(refused) if refused.code == "MF1103"));
+    let status = site.status();
+    assert_eq!((status.mode, status.off, status.revision), (Mode::IdleClass, true, Some(7)));
+    set(Change { off: Some(false), revision: Some(9), ..of_site }).unwrap();
+    let status = site.status();
+    assert_eq!((status.mode, status.off, status.revision), (Mode::RealTime, false, Some(9)));
+    assert!(!site.directory.path().join("state/off").exists(), "a kill switch that is put back is no file");
+}
+
+/// What the kernel says of one process, and what the controller says of all.
+#[test]
+fn cpu_time_of_the_secondary_is_counted() {
+    let site = Site::start(&[]);
+    let before = site.status().cpu.unwrap();
+    let member = site.member("while :; do :; done");
+    site.until("it has used a fifth of a second", || ticks(member.pid()) >= 20);
+    let now = site.status().cpu.unwrap();
+    let used = now.secondary_us - before.secondary_us;
+    // A tick is a hundredth of a second; what it used before it was placed is not its group's.
+    assert!((100_000..60_000_000).contains(&used), "{before:?} {now:?}");
+    assert_eq!(now.primary_us, before.primary_us, "nobody is primary");
 }
 
 /// The twin without the watchdog shows what it is for.

@@ -8,6 +8,7 @@ mod bulk;
 mod callers;
 mod declared;
 mod documents;
+mod isolation;
 mod operation;
 mod pools;
 mod program;

@@ -24,6 +24,8 @@ pub struct Home {
     processes: Option<usize>,
     /// Bulk workers, and what they may have together, in MiB.
     bulk: Option<(usize, usize)>,
+    /// Where the isolation controller of the machine listens.
+    isolation: Option<PathBuf>,
     /// What programs that come through the local socket may call besides what is public.
     local_calls: String,
     /// Opens everything of `acme`.
@@ -61,6 +63,7 @@ impl Home {
             sharing: None,
             processes: None,
             bulk: None,
+            isolation: None,
             local_calls,
             token,
         }
@@ -101,6 +104,11 @@ impl Home {
         self.local_calls = calls.to_owned();
     }
 
+    /// From the next start on, the machine has an isolation controller that listens there.
+    pub fn have_controller(&mut self, socket: PathBuf) {
+        self.isolation = Some(socket);
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -122,6 +130,7 @@ impl Home {
             .env("MFAAS_LOCAL_SOCKET", self.path("local.sock"))
             .env("MFAAS_LOCAL_CALLS", &self.local_calls)
             .envs(self.sharing.map(|sharing| ("MFAAS_SHARE_WORKERS", sharing)))
+            .envs(self.isolation.iter().map(|socket| ("MFAAS_ISOLATION_SOCKET", socket)))
             .envs(self.bulk.map(|(workers, _)| ("MFAAS_BULK_WORKERS", workers.to_string())))
             .envs(self.bulk.map(|(_, mib)| ("MFAAS_BULK_MEMORY_MIB", mib.to_string())))
             .envs(self.processes.map(|count| ("MFAAS_WORKER_PROCESSES", count.to_string())))
@@ -308,22 +317,25 @@ fn processes() -> Vec<Process> {
 /// Worker and loader are other packages: cargo does not build them for this test by itself.
 fn build_worker() {
     static BUILT: Once = Once::new();
-    BUILT.call_once(|| {
-        let target = Path::new(NODE).parent().and_then(Path::parent).unwrap();
-        let status = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--package",
-                "mfaas-worker",
-                "--package",
-                "mfaas-loader",
-                "--target-dir",
-            ])
-            .arg(target)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .unwrap();
-        assert!(status.success(), "worker and loader do not build");
-    });
+    BUILT.call_once(|| build(&["mfaas-worker", "mfaas-loader"]));
+}
+
+/// The isolation controller, which is another package, too.
+pub fn isolation_controller() -> PathBuf {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| build(&["mfaas-isolation-controller"]));
+    Path::new(NODE).with_file_name("mfaas-isolation")
+}
+
+fn build(packages: &[&str]) {
+    let target = Path::new(NODE).parent().and_then(Path::parent).unwrap();
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet"])
+        .args(packages.iter().flat_map(|package| ["--package", *package]))
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .unwrap();
+    assert!(status.success(), "{packages:?} do not build");
 }

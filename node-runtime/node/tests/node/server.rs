@@ -12,8 +12,8 @@ use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mfaas_delivery::{
-    BanAnswer, BanNotice, Directives, JoinRequest, JoinResponse, LoadReport, LogBatch, LogLine,
-    RenewalRequest, Report, SERVER_PROTOCOL, UsageReport,
+    BanAnswer, BanNotice, Directives, IsolationReport, JoinRequest, JoinResponse, LoadReport, LogBatch,
+    LogLine, RenewalRequest, Report, SERVER_PROTOCOL, SiteIsolation, UsageReport,
 };
 use mfaas_ident::Digest;
 use rcgen::{
@@ -45,6 +45,9 @@ pub struct Records {
     /// Whether it takes reports of load; one of the release before does not know them.
     pub takes_load: bool,
     pub load: Vec<LoadReport>,
+    /// What the site wants of isolation controllers; without it the server is one of the release before.
+    pub isolation: Option<SiteIsolation>,
+    pub isolated: Vec<IsolationReport>,
     /// Whether those who join get a certificate of which two thirds of its life are gone.
     pub gives_old_certificates: bool,
     pub renewals: usize,
@@ -166,6 +169,7 @@ fn routes(shared: Shared) -> Router {
         .route("/node/v1/bans", post(ban))
         .route("/node/v1/usage", post(usage))
         .route("/node/v1/load", post(load))
+        .route("/node/v1/isolation", post(isolation))
         .route("/node/v1/certificate", post(renew))
         .route_layer(known)
         .route("/node/v1/join", post(join))
@@ -287,6 +291,17 @@ async fn load(State(shared): State<Shared>, Json(report): Json<LoadReport>) -> S
     }
     records.load.push(report);
     StatusCode::NO_CONTENT
+}
+
+async fn isolation(
+    State(shared): State<Shared>,
+    Json(report): Json<IsolationReport>,
+) -> Result<Json<SiteIsolation>, StatusCode> {
+    report.check().unwrap();
+    let mut records = shared.records.lock().unwrap();
+    let site = records.isolation.clone().ok_or(StatusCode::NOT_FOUND)?;
+    records.isolated.push(report);
+    Ok(Json(site))
 }
 
 async fn logs(State(shared): State<Shared>, Json(batch): Json<LogBatch>) {

@@ -17,6 +17,7 @@ mod deployments;
 mod fixture;
 mod functions;
 mod index;
+mod isolation;
 mod locks;
 mod migrating;
 mod nodes;

@@ -1,27 +1,35 @@
-//! `mfaas node isolation`: the isolation controller of this machine is asked, and told.
+//! `mfaas node isolation`: the isolation controller of this machine is asked, and told; with `--site` the server is, which tells all
+//! of them.
+
+mod site;
 
 use std::path::{Path, PathBuf};
 
 use mfaas_isolation_client::{Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask};
 use mfaas_rules::{Code, codes};
-use mfaas_wire::Problem;
+use mfaas_wire::{IsolationSettings, Problem};
 
 use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
-use crate::screen::table;
+use crate::screen::{mebibytes, table};
 use crate::settings::Context;
+
+pub(super) use site::in_short;
 
 /// The word that takes a limit away.
 const NONE: &str = "none";
 
 /// Show or change how builds and long functions on this machine are kept from being felt by calls.
 ///
-/// For example: `mfaas node isolation status`
+/// For example: `mfaas node isolation status`, or for all machines `mfaas node isolation status --site`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Isolation {
     /// The socket of the isolation controller; that of this machine's home when absent.
     #[arg(long, value_name = "FILE", env = "MFAAS_ISOLATION_SOCKET", global = true)]
     socket: Option<PathBuf>,
+    /// Ask the server instead, for all machines of the site: each puts what is set into force within ten seconds, once.
+    #[arg(long, global = true)]
+    site: bool,
     #[command(subcommand)]
     command: IsolationCommand,
 }
@@ -65,7 +73,10 @@ fn memory(text: &str) -> Result<Limit, &'static str> {
 
 impl Isolation {
     /// Asks and shows.
-    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) async fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if self.site {
+            return site::run(change(&self.command)?, context, &context.client()?).await;
+        }
         let socket = match &self.socket {
             Some(socket) => socket.clone(),
             None => home_of(None)?.isolation_socket(),
@@ -75,11 +86,14 @@ impl Isolation {
             IsolationCommand::Off => (Request::Off, "every limit is lifted, until `mfaas node isolation on`"),
             IsolationCommand::On => (Request::On, "the secondary is limited again"),
             IsolationCommand::Set { mode, buffer_cores, memory } => {
-                let change = Change { mode: *mode, buffer_cores: *buffer_cores, memory_bytes: *memory };
+                let change = Change {
+                    mode: *mode,
+                    buffer_cores: *buffer_cores,
+                    memory_bytes: *memory,
+                    ..Change::default()
+                };
                 if change == Change::default() {
-                    return Err(Failure::Usage(
-                        "name a setting: --mode, --buffer-cores or --memory".to_owned(),
-                    ));
+                    return Err(no_setting());
                 }
                 (Request::Set(change), "changed")
             }
@@ -90,6 +104,33 @@ impl Isolation {
         }
         Ok(Exit::Ok)
     }
+}
+
+fn no_setting() -> Failure {
+    Failure::Usage("name a setting: --mode, --buffer-cores or --memory".to_owned())
+}
+
+/// What a command changes for the site; `None` for the one that only asks.
+fn change(command: &IsolationCommand) -> Result<Option<IsolationSettings>, Failure> {
+    let none = IsolationSettings::default();
+    let change = match command {
+        IsolationCommand::Status => return Ok(None),
+        IsolationCommand::Off => IsolationSettings { off: Some(true), ..none },
+        IsolationCommand::On => IsolationSettings { off: Some(false), ..none },
+        IsolationCommand::Set { mode, buffer_cores, memory } => {
+            let memory_bytes = memory.map(|limit| match limit {
+                Limit::None => 0,
+                Limit::At(bytes) => bytes,
+            });
+            let change =
+                IsolationSettings { mode: *mode, buffer_cores: *buffer_cores, memory_bytes, ..none.clone() };
+            if change == none {
+                return Err(no_setting());
+            }
+            change
+        }
+    };
+    Ok(Some(change))
 }
 
 /// The controller's answer; what it refuses has its code.
@@ -113,6 +154,10 @@ fn drawing(status: &Status) -> String {
             if status.off { "lifted: `mfaas node isolation on` brings them back" } else { "in force" },
         ),
         row("mode", status.mode.as_str()),
+        row(
+            "settings of the site",
+            &status.revision.map_or("-".to_owned(), |revision| format!("revision {revision}")),
+        ),
         row("cores", &cores.all),
         row("of the secondary", secondary),
     ];
@@ -164,10 +209,6 @@ fn row(name: &str, value: &str) -> Vec<String> {
 
 fn row3(name: &str, by: &str, missing: &str) -> Vec<String> {
     [name, by, missing].map(|text| mfaas_ident::sanitise_line(text, 300)).to_vec()
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 #[cfg(test)]

@@ -10,32 +10,32 @@ use crate::console::chart::{
 };
 
 /// What a page shows as one thing.
-pub(super) struct Figure {
+pub(in crate::console) struct Figure {
     /// Apart from those of the other figures of the page.
-    pub(super) id: String,
-    pub(super) title: String,
-    pub(super) drawings: Vec<Titled>,
-    pub(super) table: Table,
+    pub(in crate::console) id: String,
+    pub(in crate::console) title: String,
+    pub(in crate::console) drawings: Vec<Titled>,
+    pub(in crate::console) table: Table,
 }
 
 /// A drawing with what it shows.
-pub(super) struct Titled {
-    pub(super) title: &'static str,
-    pub(super) drawing: Drawing,
+pub(in crate::console) struct Titled {
+    pub(in crate::console) title: &'static str,
+    pub(in crate::console) drawing: Drawing,
 }
 
 /// The numbers of a figure.
-pub(super) struct Table {
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+pub(in crate::console) struct Table {
+    pub(in crate::console) head: Vec<String>,
+    pub(in crate::console) rows: Vec<Vec<String>>,
 }
 
 impl Figure {
-    pub(super) fn width(&self) -> f64 {
+    pub(in crate::console) fn width(&self) -> f64 {
         WIDTH
     }
 
-    pub(super) fn height(&self) -> f64 {
+    pub(in crate::console) fn height(&self) -> f64 {
         HEIGHT
     }
 }
@@ -277,6 +277,31 @@ pub(super) fn of_node(one: &OneNodeSeriesView, axis: &Axis) -> Figure {
     }
 }
 
+/// Who used how many cores of a machine, minute by minute.
+pub(in crate::console) fn of_isolation(minutes: &[Minute], axis: &Axis) -> Figure {
+    let numbers = |label: &str, of: fn(&Minute) -> Option<f64>| Numbers {
+        label: label.to_owned(),
+        values: minutes.iter().map(of).collect(),
+    };
+    let used = [
+        numbers("primary", |minute| minute.primary_cores),
+        numbers("secondary", |minute| minute.secondary_cores),
+    ];
+    Figure {
+        id: "cores".to_owned(),
+        title: "Cores in use".to_owned(),
+        table: table(axis, &used, |cores| format!("{cores:.2} cores")),
+        drawings: vec![Titled { title: "Primary and secondary", drawing: stacked(axis, &used, Unit::Cores) }],
+    }
+}
+
+/// What the roles of a machine used in a minute, in cores; `None` where nobody said so.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(in crate::console) struct Minute {
+    pub(in crate::console) primary_cores: Option<f64>,
+    pub(in crate::console) secondary_cores: Option<f64>,
+}
+
 /// The table of what is drawn: a column for each.
 fn table(axis: &Axis, of: &[Numbers], text: fn(f64) -> String) -> Table {
     let head = std::iter::once("Step".to_owned()).chain(of.iter().map(|numbers| numbers.label.clone()));
@@ -308,7 +333,7 @@ fn short(duration: String) -> String {
     if value == "0" { value.to_owned() } else { format!("{value} {unit}") }
 }
 
-fn bytes_text(bytes: u64) -> String {
+pub(in crate::console) fn bytes_text(bytes: u64) -> String {
     let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(one, _)| bytes >= *one) {
         Some((one, unit)) => format!("{:.1} {unit}", bytes as f64 / one as f64),

@@ -98,25 +98,7 @@ pub(super) fn complaints(site: &mut Site, strings: &[Hostile], cookies: &Cookies
         chunk.iter().for_each(|_| site.ledger.placed("complaint of a node"));
         texts.extend(chunk.iter().map(message).map(|text| sanitise_line(&text, 300)));
         let problem = |string: &&Hostile| NodeProblem { code: codes::MF0701, message: message(string) };
-        let report = Report {
-            protocol: NODE_PROTOCOL,
-            boot: uuid::Uuid::nil(),
-            sequence: 1,
-            epoch: Epoch(1),
-            set: SetState::Current,
-            ingress_url: message(&chunk[0]),
-            condition: Condition::Active,
-            workers: 1,
-            protection: message(&chunk[0]),
-            set_digest: None,
-            functions: 0,
-            versions: 0,
-            loaded: Vec::new(),
-            refused_total: 0,
-            refused_first: None,
-            refused: Vec::new(),
-            problems: chunk.iter().map(problem).collect(),
-        };
+        let report = report(&message(&chunk[0]), chunk.iter().map(problem).collect());
         let body = quoted(&serde_json::to_string(&report).unwrap());
         let certificate = Digest::of(part.to_string().as_bytes());
         sql.push_str(&format!(
@@ -126,12 +108,64 @@ pub(super) fn complaints(site: &mut Site, strings: &[Hostile], cookies: &Cookies
             report.boot
         ));
     }
-    site.server.db.script(&sql);
+    let (machines, refusals) = refusals(site, strings, cookies);
+    site.server.db.script(&(sql + &machines));
+    texts.extend(refusals);
     site.ledger.page("/", &cookies.admin, 200, &texts);
     site.ledger.page("/nodes", &cookies.admin, 200, &texts);
     // Names and numbers alone.
     for path in ["/usage", "/charts", "/charts/builds", "/charts/nodes"] {
         site.ledger.page(path, &cookies.admin, 200, &[]);
+    }
+}
+
+/// Why the controllers of machines refused what the site wants: one sentence each.
+fn refusals(site: &mut Site, strings: &[Hostile], cookies: &Cookies) -> (String, Vec<String>) {
+    let (mut sql, mut texts) = (String::new(), Vec::new());
+    for string in strings {
+        site.ledger.tried("refusal of a controller", string.is_storable());
+        if !string.is_storable() {
+            continue;
+        }
+        let (node, message) = (format!("machine-{}", string.number), string.at("isolation"));
+        let refused = json!({ "revision": 7, "code": "MF1103", "message": message });
+        let isolation = quoted(&json!({ "protocol": NODE_PROTOCOL, "refused": refused }).to_string());
+        let (certificate, report) = (Digest::of(node.as_bytes()), report("", Vec::new()));
+        let body = quoted(&serde_json::to_string(&report).unwrap());
+        sql.push_str(&format!(
+            "INSERT INTO nodes (name, certificate_sha256) VALUES ('{node}', '{certificate}');
+             INSERT INTO node_reports (node, boot, sequence, epoch, body, isolation, isolation_at)
+             VALUES ('{node}', '{}', 1, 1, {body}, {isolation}, now());
+             INSERT INTO isolation_samples (node, slot, body) VALUES ('{node}', 0, {isolation});",
+            report.boot
+        ));
+        texts.push(sanitise_line(&message, 300));
+        if texts.len() == 1 {
+            site.ledger.page(&format!("/nodes/{node}"), &cookies.admin, 200, &texts);
+        }
+    }
+    (sql, texts)
+}
+
+fn report(text: &str, problems: Vec<NodeProblem>) -> Report {
+    Report {
+        protocol: NODE_PROTOCOL,
+        boot: uuid::Uuid::nil(),
+        sequence: 1,
+        epoch: Epoch(1),
+        set: SetState::Current,
+        ingress_url: text.to_owned(),
+        condition: Condition::Active,
+        workers: 1,
+        protection: text.to_owned(),
+        set_digest: None,
+        functions: 0,
+        versions: 0,
+        loaded: Vec::new(),
+        refused_total: 0,
+        refused_first: None,
+        refused: Vec::new(),
+        problems,
     }
 }
 

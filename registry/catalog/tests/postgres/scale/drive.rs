@@ -7,8 +7,8 @@ use mfaas_attest::{AuditHead, KeyId};
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{CatalogError, Held, IssuedCall, NewRequest, Period, Range, Retention, UsageQuery};
 use mfaas_delivery::{
-    Availability, Ban, BanNotice, DeploymentState, Event, LoadReport, LogBatch, LogLevel, LogLine,
-    NODE_PROTOCOL, Stage, UsageReport, UsageRow,
+    Availability, Ban, BanNotice, DeploymentState, Event, IsolationReport, IsolationSettings, LoadReport,
+    LogBatch, LogLevel, LogLine, NODE_PROTOCOL, Stage, UsageReport, UsageRow,
 };
 use mfaas_ident::{
     CallScope, CrateName, Digest, Epoch, FunctionName, NodeName, TenantName, ToolchainId, VersionNumber,
@@ -245,6 +245,12 @@ async fn machines(world: &World, turn: &str) {
         resident_bytes: 1,
     };
     world.server.record_load(&node, &load).await.unwrap();
+    let report = IsolationReport { protocol: NODE_PROTOCOL, controller: None, refused: None };
+    world.server.record_isolation(&node, &report).await.unwrap();
+    let settings = IsolationSettings { off: Some(false), ..IsolationSettings::default() };
+    world.server.set_site_isolation(&actor(), &settings).await.unwrap();
+    ran(world.server.site_isolation().await);
+    assert!(world.server.isolation_samples(&NodeName::parse("n1").unwrap()).await.unwrap().len() > 300);
     let line = LogLine {
         at: Utc::now(),
         tenant: tenant.clone(),

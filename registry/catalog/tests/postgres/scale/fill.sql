@@ -101,6 +101,8 @@ INSERT INTO series_nodes (step_s, at, node, interval_ms, cpu_ns, cores, running_
     SELECT step_s, date_bin(make_interval(secs => step_s), now(), 'epoch') - make_interval(secs => step_s * n), name,
            1, 1, 1, 1, 1, 1, 1, 1, 1, 1
     FROM nodes, generate_series(0, 149) n, unnest(ARRAY[60, 900, 21600]) step_s;
+INSERT INTO isolation_samples (node, slot, at, body)
+    SELECT name, slot, now() - make_interval(secs => 10 * slot), '{"protocol": 3}' FROM nodes, generate_series(0, 359) slot;
 INSERT INTO series_builds (step_s, at, builds, queue_counts, build_counts)
     SELECT step_s, date_bin(make_interval(secs => step_s), now(), 'epoch') - make_interval(secs => step_s * n), 1, '{1}', '{1}'
     FROM generate_series(0, 149) n, unnest(ARRAY[60, 900, 21600]) step_s;

@@ -27,6 +27,7 @@ const BOUNDED: &[(&str, &str)] = &[
     ("serving_sets", "the signer keeps a hundred"),
     ("sessions", "a thousand at most, none older than a day"),
     ("sign_in_answers", "4,096 at most, none older than an hour"),
+    ("site_isolation", "one row"),
     ("toolchains", "one row an accepted toolchain"),
     ("usage_boots", "a hundred starts of each machine"),
 ];
