@@ -25,6 +25,12 @@ const DISKS_MAX: usize = 16;
 const DISK_IOPS_MIN: u64 = 100;
 const DISK_BYTES_MIN: u64 = 1 << 20;
 
+/// Interfaces that can be named, and the least that the secondary may be given of one: less and no download ends.
+const INTERFACES_MAX: usize = 16;
+const EGRESS_BYTES_MIN: u64 = 125_000;
+/// The kernel's bound for names of interfaces, in bytes.
+const INTERFACE_BYTES_MAX: usize = 15;
+
 /// All of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -41,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) secondary_users: BTreeSet<u32>,
     /// `MFAAS_DISKS`.
     pub(crate) disks: Vec<DiskConfig>,
+    /// `MFAAS_EGRESS`.
+    pub(crate) egress: Vec<EgressConfig>,
     /// What holds until a command says otherwise.
     pub(crate) settings: Settings,
     /// `MFAAS_METRICS_LISTEN`.
@@ -79,6 +87,42 @@ impl FromStr for DiskConfig {
     }
 }
 
+/// An interface through which primary and secondary send, and what the secondary may send at most.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EgressConfig {
+    pub(crate) interface: String,
+    pub(crate) bytes_per_s: u64,
+}
+
+impl FromStr for EgressConfig {
+    type Err = &'static str;
+
+    /// `eth0=12500000`: its name, and bytes a second.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (interface, bytes) = text.split_once('=')?;
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            let is_name = (1..=INTERFACE_BYTES_MAX).contains(&interface.len())
+                && interface.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && interface.chars().all(is_plain);
+            let bytes_per_s = bytes.parse().ok().filter(|bytes| *bytes >= EGRESS_BYTES_MIN)?;
+            is_name.then(|| Self { interface: interface.to_owned(), bytes_per_s })
+        };
+        parse().ok_or("expected INTERFACE=BYTES a second, 125000 at least, for example eth0=12500000")
+    }
+}
+
+/// Each interface once.
+fn egress(variables: &Variables) -> Result<Vec<EgressConfig>, VariableError> {
+    const NAME: &str = "MFAAS_EGRESS";
+    let all: Vec<EgressConfig> = variables.list(NAME, INTERFACES_MAX)?.into_iter().collect();
+    let twice = all.windows(2).find(|two| two[0].interface == two[1].interface);
+    match twice {
+        Some(two) => Err(VariableError::invalid(NAME, format!("{} is named twice", two[0].interface))),
+        None => Ok(all),
+    }
+}
+
 /// What can change while the controller runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -108,6 +152,7 @@ impl Config {
             primary_users: users(variables, "MFAAS_PRIMARY_USERS")?,
             secondary_users: users(variables, "MFAAS_SECONDARY_USERS")?,
             disks: variables.list("MFAAS_DISKS", DISKS_MAX)?.into_iter().collect(),
+            egress: egress(variables)?,
             settings: Settings {
                 mode: variables.parsed("MFAAS_ISOLATION_MODE")?.unwrap_or_default(),
                 buffer_cores: variables.number(
@@ -145,17 +190,23 @@ fn id_of(user: &str) -> Option<u32> {
 pub(crate) struct GroupConfig {
     name: String,
     moves_primary: bool,
+    marks_egress: bool,
 }
 
 impl GroupConfig {
     /// Reads the variables.
     pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
-        Ok(Self { name: name(variables)?, moves_primary: variables.switch("MFAAS_ISOLATION_MOVES_PRIMARY")? })
+        Ok(Self {
+            name: name(variables)?,
+            moves_primary: variables.switch("MFAAS_ISOLATION_MOVES_PRIMARY")?,
+            marks_egress: !egress(variables)?.is_empty(),
+        })
     }
 
     /// For the groups.
     pub(crate) fn naming(&self) -> Naming<'_> {
-        Naming { name: &self.name, moves_primary: self.moves_primary }
+        let Self { name, moves_primary, marks_egress } = self;
+        Naming { name, moves_primary: *moves_primary, marks_egress: *marks_egress }
     }
 }
 

@@ -18,6 +18,7 @@ use mfaas_isolation_client::{Change, Mode, Refused, Request, Response, Role, Sta
 use mfaas_rules::{Code, codes};
 
 use crate::config::{Config, Settings, merged};
+use crate::egress::Egress;
 use crate::machine;
 use crate::members::{MEMBERS_MAX, Record, Terms};
 use crate::meters::note;
@@ -59,6 +60,7 @@ pub(crate) struct Controller {
     cores: CoreControl,
     memory: MemoryControl,
     disks: DiskControl,
+    egress: Egress,
     watchdog: Watchdog,
     is_off: bool,
     origin: Instant,
@@ -76,6 +78,7 @@ impl Controller {
             cores: CoreControl::start(all, &settings)?,
             memory: MemoryControl::start(&settings)?,
             disks: DiskControl::start(&config.disks)?,
+            egress: Egress::start(&config.egress, &store),
             is_off: store.is_off(),
             origin: Instant::now(),
             store,
@@ -174,6 +177,7 @@ impl Controller {
         self.cores.lifted();
         self.memory.lifted();
         self.disks.lift(&self.secondary.groups);
+        self.egress.lift(&self.store);
         note("lifting limits", self.secondary.lift(self.cores.all()));
         note(
             "lifting the class of the primary",
@@ -187,6 +191,7 @@ impl Controller {
         self.cores.engage(&self.secondary);
         self.memory.engage();
         self.disks.engage();
+        self.egress.engage(self.secondary.groups.network(), &self.store);
         note("setting the idle class", self.secondary.set_idle_class(true));
         let class = self.class_of_primary();
         if class == Class::RealTime {
@@ -314,6 +319,7 @@ impl Controller {
     fn status(&self) -> Status {
         let mut mechanisms = self.secondary.groups.mechanisms();
         mechanisms.push(self.cores.mechanism());
+        mechanisms.extend(self.egress.mechanisms());
         Status {
             off: self.is_off,
             mode: self.settings.mode,

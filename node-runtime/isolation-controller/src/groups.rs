@@ -75,10 +75,12 @@ enum Kind {
     Memory,
     /// Disks.
     Io,
+    /// What is sent: no controller, a group of version 2 at which a program can be attached.
+    Network,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Cpu, Self::Cores, Self::Freezer, Self::Memory, Self::Io];
+    const ALL: [Self; 6] = [Self::Cpu, Self::Cores, Self::Freezer, Self::Memory, Self::Io, Self::Network];
 
     /// The controller of version 1, and of version 2.
     fn controllers(self) -> (&'static str, &'static str) {
@@ -88,6 +90,7 @@ impl Kind {
             Self::Freezer => ("freezer", ""),
             Self::Memory => ("memory", "memory"),
             Self::Io => ("blkio", "io"),
+            Self::Network => ("", ""),
         }
     }
 }
@@ -108,6 +111,9 @@ pub(crate) struct Naming<'a> {
     /// Whether the primary is moved too, into a group beside the secondary's and below one of this name. Otherwise it stays where
     /// whoever started it has put it.
     pub(crate) moves_primary: bool,
+    /// Whether there is a group of version 2 in any case, for what is sent. Where version 1 has everything else, members stay where
+    /// they are in it otherwise.
+    pub(crate) marks_egress: bool,
 }
 
 impl Group {
@@ -144,9 +150,11 @@ impl Groups {
 
     fn below(hierarchies: &Hierarchies, naming: Naming<'_>) -> Self {
         let mut found = Self::default();
-        // Only for what no hierarchy of version 1 has.
-        let unified = || unified(hierarchies, naming);
-        for kind in Kind::ALL {
+        // Only for what no hierarchy of version 1 has; the primary's group is for CPU time alone.
+        let has_cpu = hierarchies.version_one(Kind::Cpu.controllers().0).is_none();
+        let below = Naming { moves_primary: naming.moves_primary && has_cpu, ..naming };
+        let unified = || unified(hierarchies, below);
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Network || naming.marks_egress) {
             match find(kind, hierarchies, naming, unified) {
                 Ok(group) => found.groups.push(group),
                 Err(why) => found.missing.push((kind, why)),
@@ -230,10 +238,11 @@ impl Groups {
         };
         let mut places: Vec<PathBuf> = self.groups.iter().filter_map(place).collect();
         places.dedup();
-        // All are tried.
-        let moved: Vec<_> =
-            places.iter().map(|place| write(place, "cgroup.procs", &pid.to_string())).collect();
-        moved.into_iter().collect()
+        let mut all = Ok(());
+        for place in &places {
+            all = all.and(write(place, "cgroup.procs", &pid.to_string()));
+        }
+        all
     }
 
     /// Whether the secondary runs only where nothing else wants to.
@@ -352,6 +361,14 @@ impl Groups {
         }
     }
 
+    /// The group at which what the secondary sends can be marked, or why there is none.
+    pub(crate) fn network(&self) -> Result<&Path, &str> {
+        let why =
+            || self.missing.iter().find(|(kind, _)| *kind == Kind::Network).map(|(_, why)| why.as_str());
+        let group = self.of(Kind::Network).map(|group| group.directory.as_path());
+        group.ok_or_else(|| why().unwrap_or("there is no group of version 2"))
+    }
+
     /// Removes what is empty.
     pub(crate) fn remove(&self) {
         for group in &self.groups {
@@ -424,7 +441,8 @@ fn find(
     unified: impl Fn() -> Result<PathBuf, String>,
 ) -> Result<Group, String> {
     let (one, two) = kind.controllers();
-    if let Some(own) = hierarchies.version_one(one) {
+    let own = Some(one).filter(|one| !one.is_empty()).and_then(|one| hierarchies.version_one(one));
+    if let Some(own) = own {
         let directory = if kind == Kind::Cpu { of_both(&own, naming)? } else { own.join(naming.name) };
         make(&directory)?;
         if kind == Kind::Cores {
@@ -446,7 +464,7 @@ fn usable(group: Group) -> Result<Group, String> {
         (Kind::Cpu, _) => "cpu.idle",
         (Kind::Cores, _) => "cpuset.cpus",
         (Kind::Freezer, Version::One) => "freezer.state",
-        (Kind::Freezer, Version::Two) => return Ok(group),
+        (Kind::Freezer, Version::Two) | (Kind::Network, _) => return Ok(group),
         (Kind::Memory, Version::One) => "memory.limit_in_bytes",
         (Kind::Memory, Version::Two) => "memory.max",
         (Kind::Io, Version::One) => "blkio.throttle.read_bps_device",

@@ -3,8 +3,10 @@
 //! Programs ask it over a Unix socket to be *secondary*, or *primary*. It limits the secondary alone. Whatever happens to it, nothing
 //! stays stopped: a watchdog lifts what it leaves, and a file, a signal and a command are kill switches.
 
+mod bpf;
 mod config;
 mod controller;
+mod egress;
 mod groups;
 mod machine;
 mod members;
@@ -72,7 +74,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Serve => serve(&Config::read(&variables, &cores)?, cores),
         Command::Lift => {
             let store = Store::open(variables.required("MFAAS_STATE_DIR")?.as_ref())?;
-            Ok(Secondary::recall(GroupConfig::read(&variables)?.naming(), store.members()?).lift(&cores)?)
+            let secondary = Secondary::recall(GroupConfig::read(&variables)?.naming(), store.members()?);
+            Ok(secondary.lift(&cores).and(egress::remove(&store))?)
         }
         Command::Watchdog => watchdog::watch(&variables, &cores),
     }

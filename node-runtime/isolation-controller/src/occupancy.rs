@@ -8,7 +8,8 @@ use std::io;
 
 use mfaas_isolation::CoreSet;
 
-pub(crate) use bpf::{BpfError, Running};
+use crate::bpf::BpfError;
+pub(crate) use bpf::Running;
 use statistics::Statistics;
 
 /// A way to look at the cores.

@@ -1,4 +1,5 @@
-//! What outlives the controller: the kill switch, settings that were changed by command, and who was placed. Each is a file that
+//! What outlives the controller: the kill switch, settings that were changed by command, who was placed, and
+//! which interfaces are shaped. Each is a file that
 //! is replaced by a rename, so that whoever reads sees the one before or the one after.
 
 use std::fs;
@@ -15,6 +16,7 @@ use crate::members::Record;
 const OFF: &str = "off";
 const SETTINGS: &str = "settings.json";
 const MEMBERS: &str = "members.json";
+const EGRESS: &str = "egress.json";
 
 /// The directory of these files.
 #[derive(Debug, Clone)]
@@ -62,6 +64,16 @@ impl Store {
     /// Keeps who is placed.
     pub(crate) fn keep_members(&self, records: &[Record]) -> io::Result<()> {
         self.write(MEMBERS, &records)
+    }
+
+    /// Interfaces whose queueing discipline may be ours.
+    pub(crate) fn egress(&self) -> io::Result<Vec<String>> {
+        self.read(EGRESS)
+    }
+
+    /// Keeps them.
+    pub(crate) fn keep_egress(&self, interfaces: &[String]) -> io::Result<()> {
+        self.write(EGRESS, &interfaces)
     }
 
     fn read<T: DeserializeOwned + Default>(&self, name: &str) -> io::Result<T> {

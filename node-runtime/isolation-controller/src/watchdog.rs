@@ -8,6 +8,7 @@ use mfaas_isolation::CoreSet;
 use mfaas_startup::Variables;
 
 use crate::config::GroupConfig;
+use crate::egress;
 use crate::secondary::Secondary;
 use crate::store::Store;
 
@@ -66,7 +67,10 @@ pub(crate) fn watch(variables: &Variables, all: &CoreSet) -> anyhow::Result<()> 
     if said == 1 && word == [DISMISSED] {
         return Ok(());
     }
-    Secondary::recall(GroupConfig::read(variables)?.naming(), store.members()?).let_go_on(all)?;
-    tracing::warn!("the isolation controller died: the secondary has all cores again and goes on");
+    let secondary = Secondary::recall(GroupConfig::read(variables)?.naming(), store.members()?);
+    secondary.let_go_on(all).and(egress::remove(&store))?;
+    tracing::warn!(
+        "the isolation controller died: the secondary has all cores again, goes on and sends as ever"
+    );
     Ok(())
 }

@@ -9,9 +9,10 @@ use mfaas_isolation::{
 };
 use mfaas_isolation_client::{Cores, Mechanism};
 
+use crate::bpf::BpfError;
 use crate::config::Settings;
 use crate::meters::{self, note};
-use crate::occupancy::{BpfError, Probe};
+use crate::occupancy::Probe;
 use crate::processes;
 use crate::secondary::Secondary;
 

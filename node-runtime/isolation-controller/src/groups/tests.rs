@@ -12,7 +12,7 @@ use mfaas_isolation_client::Role;
 use super::{DiskCounts, Groups, MemoryLimit, Naming};
 
 const NAME: &str = "mfaas";
-const NAMING: Naming<'_> = Naming { name: NAME, moves_primary: false };
+const NAMING: Naming<'_> = Naming { name: NAME, moves_primary: false, marks_egress: false };
 
 /// A file that the kernel would make with the group.
 fn file(directory: &Path, name: &str, text: &str) {
@@ -142,7 +142,7 @@ fn the_primarys_group_lies_beside_the_secondarys() {
     file(&group.join("secondary"), "cgroup.procs", "");
     let mounts = format!("1 1 0:1 / {} rw - cgroup cgroup rw,cpu\n", place.path().join("cpu").display());
     let hierarchies = Hierarchies::new("3:cpu:/a\n".to_owned(), mounts);
-    let groups = Groups::below(&hierarchies, Naming { name: NAME, moves_primary: true });
+    let groups = Groups::below(&hierarchies, Naming { name: NAME, moves_primary: true, marks_egress: false });
     groups.add(7, false).unwrap();
     groups.add_primary(&[std::process::id()]).unwrap();
     groups.set_real_time(true).unwrap();

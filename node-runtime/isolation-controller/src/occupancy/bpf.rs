@@ -1,19 +1,16 @@
 //! What each core runs at this moment: fourteen instructions at the scheduler's tracepoint `sched_switch` note in an array, by core,
 //! the process that comes next. Reading it is one system call a core.
-//!
-//! The instructions are written down here and wrapped into the object file that the loader reads: no compiler for BPF is needed.
 
 use std::io;
 
-use aya::maps::{Array, MapData, MapError};
-use aya::programs::{ProgramError, TracePoint};
-use aya::{Ebpf, EbpfError};
+use aya::Ebpf;
+use aya::maps::{Array, MapData};
+use aya::programs::TracePoint;
 use mfaas_isolation::CoreSet;
-use object::write::{Object, Relocation, Symbol, SymbolSection};
-use object::{
-    Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind,
-    SymbolScope, elf,
-};
+use object::write::Relocation;
+use object::{RelocationFlags, SectionKind, SymbolKind, elf};
+
+use crate::bpf::{self, BpfError, INSTRUCTION, instruction};
 
 /// The kernel's process of an idle core.
 const IDLE: u32 = 0;
@@ -28,30 +25,8 @@ const ARRAY: u32 = 2;
 /// Helpers of the kernel.
 const MAP_LOOKUP: i32 = 1;
 const THIS_CORE: i32 = 8;
-/// Bytes of an instruction.
-const INSTRUCTION: usize = 8;
 /// Which instruction takes the array's address.
 const TAKES_ARRAY: u64 = 4;
-
-/// Why the scheduler cannot be watched.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BpfError {
-    /// The object file; a mistake of ours.
-    #[error("the program for the scheduler cannot be written: {0}")]
-    Object(#[from] object::write::Error),
-    /// The kernel does not take it.
-    #[error("the kernel takes no program of ours: {0}")]
-    Load(#[from] EbpfError),
-    /// It is not attached.
-    #[error("the scheduler cannot be watched: {0}")]
-    Attach(#[from] ProgramError),
-    /// Its array cannot be read.
-    #[error("what the scheduler notes cannot be read: {0}")]
-    Map(#[from] MapError),
-    /// There is no such part in what was loaded; a mistake of ours.
-    #[error("the program for the scheduler lacks {0}")]
-    Missing(&'static str),
-}
 
 /// The array, while the program is attached.
 pub(crate) struct Running {
@@ -96,12 +71,6 @@ impl Running {
     }
 }
 
-/// One instruction.
-const fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> [u8; INSTRUCTION] {
-    let ([o0, o1], [v0, v1, v2, v3]) = (offset.to_le_bytes(), value.to_le_bytes());
-    [code, from << 4 | to, o0, o1, v0, v1, v2, v3]
-}
-
 /// `array[this core] = record.next_pid`.
 const PROGRAM: [[u8; INSTRUCTION]; 14] = {
     const LOAD: u8 = 0x61;
@@ -134,24 +103,12 @@ const PROGRAM: [[u8; INSTRUCTION]; 14] = {
 
 /// The program and its array, as an ELF object.
 fn object_file(entries: u32) -> Result<Vec<u8>, object::write::Error> {
-    let mut file = Object::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little);
+    let mut file = bpf::object();
+    let text = bpf::add_program(&mut file, "tracepoint/sched/sched_switch", SWITCHED, &PROGRAM);
     let maps = file.add_section(Vec::new(), b"maps".to_vec(), SectionKind::Data);
     let array: Vec<u8> = [ARRAY, 4, 4, entries, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     file.append_section_data(maps, &array, 4);
-    let text = file.add_section(Vec::new(), b"tracepoint/sched/sched_switch".to_vec(), SectionKind::Text);
-    file.append_section_data(text, PROGRAM.as_flattened(), INSTRUCTION as u64);
-    let symbol = |name: &str, section, size: usize, kind| Symbol {
-        name: name.as_bytes().to_vec(),
-        value: 0,
-        size: size as u64,
-        kind,
-        scope: SymbolScope::Dynamic,
-        weak: false,
-        section: SymbolSection::Section(section),
-        flags: SymbolFlags::None,
-    };
-    file.add_symbol(symbol(SWITCHED, text, PROGRAM.as_flattened().len(), SymbolKind::Text));
-    let running = file.add_symbol(symbol(RUNNING, maps, array.len(), SymbolKind::Data));
+    let running = file.add_symbol(bpf::symbol(RUNNING, maps, array.len(), SymbolKind::Data));
     let flags = RelocationFlags::Elf { r_type: elf::R_BPF_64_64 };
     let offset = TAKES_ARRAY * INSTRUCTION as u64;
     file.add_relocation(text, Relocation { offset, symbol: running, addend: 0, flags })?;

@@ -39,7 +39,7 @@ impl Drop for Ends {
 fn both(test: &str) -> [Secondary; 2] {
     let name = format!("mfaas-test-{test}-{}", std::process::id());
     let without = Secondary { groups: Groups::default(), members: Members::default() };
-    let naming = Naming { name: &name, moves_primary: false };
+    let naming = Naming { name: &name, moves_primary: false, marks_egress: false };
     [Secondary::recall(naming, Vec::new()), without]
 }
 

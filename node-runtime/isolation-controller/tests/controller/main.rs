@@ -4,6 +4,7 @@
 //! process what it would do by groups.
 
 mod compilers;
+mod egress;
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -197,8 +198,9 @@ fn groups_named(below: &Path, name: &str, depth: u32) -> Vec<PathBuf> {
     directories
         .flat_map(|entry| {
             if entry.file_name().to_str() == Some(name) {
-                let mut found = groups_named(&entry.path(), "members", 1);
-                found.extend(groups_named(&entry.path(), "stoppable", 1));
+                let below = ["members", "stoppable", "secondary", "primary"];
+                let mut found: Vec<_> =
+                    below.iter().flat_map(|name| groups_named(&entry.path(), name, 0)).collect();
                 found.push(entry.path());
                 return found;
             }
