@@ -4,8 +4,10 @@
 //! A thousand functions are a thousand files with constants of their own, not a thousand
 //! compilations: to caches, page tables and the dynamic linker they are as different as any.
 
+mod examples;
 mod toolchain;
 
+pub use examples::Example;
 pub(crate) use toolchain::compiler;
 
 use std::path::{Path, PathBuf};
@@ -85,6 +87,11 @@ impl Functions {
             smallest: Base::of(built.smallest)?,
             library: Base::of(built.library)?,
         })
+    }
+
+    /// A bulk function of examples/, compiled now: some tens of seconds. Once for each.
+    pub fn example(&self, name: &str) -> anyhow::Result<Example> {
+        examples::build(self.directory.path(), name)
     }
 
     fn base(&self, form: Form) -> &Base {

@@ -109,7 +109,7 @@ pub const NOISY: [Planned; 7] = [
 ];
 
 /// Every row about calls beside a secondary.
-pub const ISOLATION: [Planned; 3] = [
+pub const ISOLATION: [Planned; 5] = [
     Planned {
         name: "cpu-bully",
         measure: |kit, plan| {
@@ -129,6 +129,22 @@ pub const ISOLATION: [Planned; 3] = [
         name: "builds",
         measure: |kit, plan| {
             isolation::row(kit, plan, ("builds", "calls of 100 µs beside two compilations", Work::Builds))
+        },
+    },
+    Planned {
+        name: "bulk-gzip",
+        measure: |kit, plan| {
+            let title =
+                "calls of 100 µs beside bulk calls of the same node that compress 16 MiB, one for each core";
+            isolation::row(kit, plan, ("bulk-gzip", title, Work::BulkGzip))
+        },
+    },
+    Planned {
+        name: "bulk-images",
+        measure: |kit, plan| {
+            let title =
+                "calls of 100 µs beside bulk calls of the same node that augment photos, one for each core";
+            isolation::row(kit, plan, ("bulk-images", title, Work::BulkImages))
         },
     },
 ];

@@ -3,22 +3,28 @@
 //!
 //! It must never begin before it was placed, and never outlive whoever started it by more than one compilation.
 
+mod bulk;
+
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create, statfs};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
+use bulk::Calls;
+
 use crate::functions::compiler;
 use crate::load::uniform;
 use crate::sides::Kit;
+use crate::sides::mfaas::BulkTarget;
 use crate::sys::cpu::tree_seconds;
 use crate::sys::die_with_parent;
 
@@ -49,6 +55,10 @@ pub enum Work {
     Disk,
     /// Compiles a crate, twice at a time.
     Builds,
+    /// Calls a bulk function of a node that compresses a text, on as many connections as there are cores.
+    BulkGzip,
+    /// The same with one that makes pictures of a photo.
+    BulkImages,
 }
 
 impl Work {
@@ -58,12 +68,23 @@ impl Work {
             Self::Cpu => "cpu",
             Self::Disk => "disk",
             Self::Builds => "builds",
+            Self::BulkGzip => "bulk-gzip",
+            Self::BulkImages => "bulk-images",
+        }
+    }
+
+    /// The bulk function that it calls, a directory of examples/.
+    pub fn example(self) -> Option<&'static str> {
+        match self {
+            Self::Cpu | Self::Disk | Self::Builds => None,
+            Self::BulkGzip => Some("gzip"),
+            Self::BulkImages => Some("image-augmentation"),
         }
     }
 
     fn threads(self, cores: usize) -> usize {
         match self {
-            Self::Cpu => cores.min(THREADS_MAX),
+            Self::Cpu | Self::BulkGzip | Self::BulkImages => cores.min(THREADS_MAX),
             Self::Disk => 2,
             Self::Builds => BUILDS,
         }
@@ -74,7 +95,7 @@ impl Work {
         match self {
             Self::Cpu => "counts/s",
             Self::Disk => "MiB/s",
-            Self::Builds => "CPU s/s",
+            Self::Builds | Self::BulkGzip | Self::BulkImages => "CPU s/s",
         }
     }
 }
@@ -91,16 +112,27 @@ pub struct Secondary {
     /// Where files may be made.
     #[arg(long)]
     directory: PathBuf,
+    /// The node that is called.
+    #[arg(long, requires = "path")]
+    address: Option<SocketAddr>,
+    /// The bulk function of that node.
+    #[arg(long, requires = "address")]
+    path: Option<String>,
 }
 
 impl Secondary {
     /// Waits until it was placed, then works until it is killed.
     pub fn run(&self) -> anyhow::Result<()> {
         die_with_parent()?;
+        let target = self.address.zip(self.path.clone()).map(|(address, path)| BulkTarget { address, path });
+        let mut calls = target.map(|target| Calls::new(self.work, target)).transpose()?;
         std::io::stdin().read_exact(&mut [0]).context("wait to be placed")?;
+        calls.as_mut().map_or(Ok(()), Calls::begin)?;
+        let calls = calls.map(Arc::new);
         let (ended, end) = mpsc::channel();
         for thread in 0..self.work.threads(self.cores) {
             let (work, directory, ended) = (self.work, self.directory.clone(), ended.clone());
+            let calls = calls.clone();
             std::thread::spawn(move || {
                 let mut counter = Counter { thread, count: 0 };
                 let failed = match work {
@@ -108,6 +140,7 @@ impl Secondary {
                     Work::Disk if thread == 0 => write_blocks(&directory, &mut counter),
                     Work::Disk => read_blocks(&directory, &mut counter),
                     Work::Builds => compile(&directory, &mut counter),
+                    Work::BulkGzip | Work::BulkImages => call(calls.as_deref(), &mut counter),
                 };
                 // Whoever listens has ended.
                 let _ = ended.send(failed);
@@ -191,6 +224,10 @@ fn compile(directory: &Path, counter: &mut Counter) -> anyhow::Result<()> {
     }
 }
 
+fn call(calls: Option<&Calls>, counter: &mut Counter) -> anyhow::Result<()> {
+    calls.context("no node to call")?.repeat(counter)
+}
+
 /// It and what it has started, killed with this value.
 #[derive(Debug)]
 pub struct Running {
@@ -201,8 +238,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it in a process that waits to be let go.
-    pub fn start(kit: &Kit, work: Work, cores: usize) -> anyhow::Result<Self> {
+    /// Starts it in a process that waits to be let go; calls are made to `bulk`.
+    pub fn start(kit: &Kit, work: Work, cores: usize, bulk: Option<BulkTarget>) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("a directory for the secondary")?;
         let kind = statfs(directory.path()).context("look at the file system")?.f_type;
         ensure!(
@@ -212,9 +249,13 @@ impl Running {
         );
         let counted = File::from(memfd_create("counted", MemfdFlags::CLOEXEC).context("memory to count in")?);
         counted.set_len((THREADS_MAX * WORD) as u64).context("memory to count in")?;
-        let child = Command::new(kit.programs.bench()?)
-            .args(["secondary", work.as_str(), "--cores", &cores.to_string(), "--directory"])
-            .arg(directory.path())
+        let mut command = Command::new(kit.programs.bench()?);
+        command.args(["secondary", work.as_str(), "--cores", &cores.to_string(), "--directory"]);
+        command.arg(directory.path());
+        if let Some(BulkTarget { address, path }) = bulk {
+            command.args(["--address", &address.to_string(), "--path", &path]);
+        }
+        let child = command
             .stdin(Stdio::piped())
             .stdout(counted.try_clone().context("memory to count in")?)
             // Of the benchmark's session still: where the kernel groups by sessions (sched_autogroup), a priority says
@@ -236,13 +277,14 @@ impl Running {
         input.write_all(&[1]).context("let the secondary go")
     }
 
-    /// What it has done since its begin, in the unit of its work without "a second".
+    /// What it has done since its begin, in the unit of its work without "a second"; of calls how many were answered: their CPU
+    /// time is the node's.
     pub fn progress(&mut self) -> anyhow::Result<f64> {
         if let Some(status) = self.child.try_wait().context("look after the secondary")? {
             anyhow::bail!("the secondary ended with {status}");
         }
         Ok(match self.work {
-            Work::Cpu => self.counts()? as f64,
+            Work::Cpu | Work::BulkGzip | Work::BulkImages => self.counts()? as f64,
             Work::Disk => self.counts()? as f64 / BLOCK_BYTES as f64,
             Work::Builds => tree_seconds(self.child.id())?,
         })

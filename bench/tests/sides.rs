@@ -297,7 +297,7 @@ fn each_secondary_waits_to_be_let_go_makes_progress_and_is_gone_at_its_end() {
     let _turn = turn();
     let kit = kit();
     for work in [Work::Cpu, Work::Disk, Work::Builds] {
-        let mut running = Running::start(&kit, work, 2).unwrap();
+        let mut running = Running::start(&kit, work, 2, None).unwrap();
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(running.progress().unwrap(), 0.0, "{work:?} did not wait");
         running.go().unwrap();
@@ -377,6 +377,54 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
             left.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         assert!(!left.iter().any(|name| name.starts_with(&group)), "{controller}: {left:?}");
     }
+}
+
+/// The workers of bulk calls are the node's own, under each policy the same ones, and both functions answer right.
+#[test]
+fn calls_are_measured_beside_bulk_calls_of_the_same_node() {
+    let _turn = turn();
+    let directory = tempfile::tempdir().unwrap();
+    let (json, temporary) = (directory.path().join("rows.json"), directory.path().join("temporary"));
+    std::fs::create_dir(&temporary).unwrap();
+    let output = Command::new(PROGRAM)
+        .args(["isolation", "--quick", "--rows", "bulk-gzip,bulk-images", "--json"])
+        .arg(&json)
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document = std::fs::read(json).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bulk-gzip", "bulk-images"], "{said}");
+    for row in rows {
+        let missing = row["missing"].as_array().unwrap();
+        // Another controller may have all real-time of the machine's groups.
+        let is_real_time = |one: &serde_json::Value| one.as_str().unwrap().starts_with("real-time: ");
+        assert!(missing.iter().all(is_real_time), "{row}");
+        assert!(median(row, "secondary alone: progress") > 0.0, "{row}");
+        assert!(median(row, "secondary alone: bulk calls answered") >= 0.0);
+        let policies = ["none", "idle-class", "real-time"];
+        let mut progress = 0.0;
+        for (load, policy) in [20, 50, 70].into_iter().flat_map(|load| policies.map(|policy| (load, policy)))
+        {
+            if policy == "real-time" && !missing.is_empty() {
+                continue;
+            }
+            let rounds = |what: &str| {
+                let called = format!("{load} %, {policy}: {what}");
+                let measures = row["measures"].as_array().unwrap();
+                let found = measures.iter().find(|measure| measure["what"] == called.as_str());
+                found.unwrap_or_else(|| panic!("no {called} in {row}"))["rounds"].as_array().unwrap().len()
+            };
+            assert_eq!((rounds("p99 / standalone"), rounds("bulk calls answered")), (2, 2), "{row}");
+            progress += median(row, &format!("{load} %, {policy}: progress"));
+        }
+        assert!(progress > 0.0, "{row}");
+        assert!(!row["sides"].to_string().contains("static cores"), "{row}");
+    }
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
 }
 
 #[test]

@@ -16,6 +16,9 @@ const LIBRARY_DIRECTORIES: [&str; 4] =
 /// Libraries that std asks for by name and that nothing of ours needs.
 const EMPTY: [&str; 6] = ["gcc_s", "util", "rt", "pthread", "dl", "m"];
 
+/// The linker script of images, among what is built.
+const SCRIPT: &str = "image.ld";
+
 /// The built files.
 pub(super) struct Built {
     pub(super) hosted: Vec<u8>,
@@ -35,9 +38,8 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
     toolchain.rlib(&runtime.join("abi/src/lib.rs"), "mfaas_abi", &[])?;
     let hosted_cfg = ["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"];
     toolchain.rlib(&runtime.join("shim/src/lib.rs"), "mfaas_shim", &hosted_cfg)?;
-    let script = directory.join("image.ld");
-    fs::write(&script, LINKER_SCRIPT).context("write the linker script of images")?;
-    let script = format!("-Clink-arg=-T{}", script.display());
+    fs::write(directory.join(SCRIPT), LINKER_SCRIPT).context("write the linker script of images")?;
+    let script = script_argument(directory);
     let align = format!("-Clink-arg={ALIGN_ARGUMENT}");
     let shim = shim_flags("libmfaas_shim.rlib");
     let hosted: Vec<&str> = [&script, &align].into_iter().chain(&shim).map(String::as_str).collect();
@@ -50,6 +52,34 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
         smallest: toolchain.shared(&own.join("smallest.rs"), "smallest", (rewriter, "host"), &smallest)?,
         library: toolchain.shared(&own.join("library.rs"), "library", (linker, "machine"), &[])?,
     })
+}
+
+/// Links an image from its entry and the libraries that cargo has built for it, in a directory in which [`build`] was.
+pub(super) fn example(
+    directory: &Path,
+    (entry, name): (&Path, &str),
+    libraries: &[(&str, PathBuf)],
+) -> anyhow::Result<Vec<u8>> {
+    let toolchain = Toolchain::find(directory)?;
+    let mut arguments = vec![script_argument(directory), format!("-Clink-arg={ALIGN_ARGUMENT}")];
+    arguments.extend(["-L".to_owned(), format!("native={}", directory.join("host").display())]);
+    for (library, path) in libraries {
+        let file = path.file_name().and_then(|file| file.to_str()).context("a library's name")?;
+        if *library == "mfaas_shim" {
+            arguments.extend(shim_flags(file));
+        }
+        let beside = path.parent().context("a library's directory")?;
+        arguments.extend(["-L".to_owned(), format!("dependency={}", beside.display())]);
+        arguments.extend(["--extern".to_owned(), format!("{library}={}", path.display())]);
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    toolchain.rustc(entry, ("cdylib", &toolchain.rewriter), name, &arguments)?;
+    let file = directory.join(format!("lib{name}.so"));
+    fs::read(&file).with_context(|| format!("read {}", file.display()))
+}
+
+fn script_argument(directory: &Path) -> String {
+    format!("-Clink-arg=-T{}", directory.join(SCRIPT).display())
 }
 
 struct Toolchain<'a> {

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use mfaas_isolation_client::Mode;
 
 use super::{Lane, Measured, Plan, Series, Workers, alternate};
@@ -19,18 +19,23 @@ use crate::load::{Generator, Manner, arrivals};
 use crate::report::{Bound, Figures, Row, SharedFigure};
 use crate::secondary::Work;
 use crate::sides::Kit;
-use crate::sides::mfaas::{BUDGET_US, Pools, Site, Tenant};
+use crate::sides::mfaas::{BUDGET_US, More, Pools, Site, Tenant};
 use crate::stats::{Quantiles, Spread, ratios};
 use crate::sys::cpu::Cpu;
 use crate::sys::{pin, pin_to, thread_cpu_seconds};
 use policy::{InForce, Policy};
 
-/// p99 beside two builds by p99 alone, and what the builds get of what is idle, at least: with workers that sleep when nobody
-/// calls, in the mode [`NAMED`], and with workers that poll, in the mode `blind`.
+/// p99 beside two builds, or beside bulk calls, by p99 alone, and what the builds get of what is idle, at least: with workers that
+/// sleep when nobody calls, in the mode [`NAMED`], and with workers that poll, in the mode `blind`.
 const PARKED: (f64, f64) = (1.10, 0.80);
 const POLLING: (f64, f64) = (1.50, 0.50);
 /// The mode that the aims with parked workers are about.
 const NAMED: Mode = Mode::RealTime;
+/// What is compared beside bulk calls.
+const BESIDE_BULK: [Policy; 4] =
+    [Policy::Standalone, Policy::Nothing, Policy::Of(Mode::IdleClass), Policy::Of(Mode::RealTime)];
+/// Workers of bulk calls have started, and each has answered a call, within this.
+const BULK_START_MAX: Duration = Duration::from_mins(2);
 /// Per cent of what the node can do alone.
 const LOADS: [u32; 3] = [20, 50, 70];
 /// Where buffer cores are counted: the highest load that a site should run a node at.
@@ -62,6 +67,8 @@ struct Window {
     busy: f64,
     /// What the secondary did in a second.
     progress: f64,
+    /// Bulk calls that were answered in a second.
+    answered: f64,
 }
 
 /// One for each load.
@@ -86,6 +93,7 @@ struct Meter {
     generator_s: f64,
     cpu: Cpu,
     progress: f64,
+    answered: f64,
 }
 
 /// The row of one secondary.
@@ -96,7 +104,7 @@ pub(super) fn row(
 ) -> anyhow::Result<Measured> {
     let row = Row::new(name, title);
     let scene = Scene::start(kit, plan, work, &LOADS)?;
-    let (row, shared, _) = compare(plan, row, scene, &of_this_plan(plan))?;
+    let (row, shared, _) = compare(plan, row, scene, &of_this_plan(plan, work))?;
     Ok((row, Figures { shared, ..Figures::default() }))
 }
 
@@ -136,7 +144,8 @@ fn candidates(cores: usize) -> Vec<u32> {
 }
 
 /// Those of a row whose loads are [`LOADS`].
-fn of_this_plan(plan: &Plan) -> Vec<Policy> {
+fn of_this_plan(plan: &Plan, work: Work) -> Vec<Policy> {
+    let compared = if work.example().is_some() { &BESIDE_BULK[..] } else { &Policy::ALL };
     let chosen = |policy| match (policy, plan.buffer_cores) {
         (Policy::Of(Mode::Blind), Some(buffer_cores)) => Policy::Blind(buffer_cores),
         _ => policy,
@@ -145,7 +154,7 @@ fn of_this_plan(plan: &Plan) -> Vec<Policy> {
         let all = plan.policies.is_empty() || *policy == Policy::Standalone;
         all || plan.policies.iter().any(|name| *name == policy.name())
     };
-    Policy::ALL.into_iter().filter(is_chosen).map(chosen).collect()
+    compared.iter().copied().filter(is_chosen).map(chosen).collect()
 }
 
 /// Whether there is a policy of that name.
@@ -164,6 +173,7 @@ fn compare(
     policies: &[Policy],
 ) -> anyhow::Result<(Row, Vec<SharedFigure>, Ratios)> {
     let (kit, name, work, loads) = (scene.kit, row.name, scene.work, scene.loads);
+    scene.start_bulk_workers()?;
     row.side("node", scene.site.protections());
     let full = scene.full()?;
     row.measure("calls that the node can do alone", "calls/s", full.clone());
@@ -187,13 +197,19 @@ fn compare(
         work.unit(),
         series.of(ALONE, |round: &Round| round[0].progress),
     );
+    if work.example().is_some() {
+        let answered = series.of(ALONE, |round: &Round| round[0].answered);
+        row.measure(format!("{ALONE}: bulk calls answered"), "calls/s", answered);
+    }
     for at @ (_, load_percent) in loads.iter().copied().enumerate() {
         report_alone(&mut row, &series, at);
         for policy in policies.iter().filter(|policy| **policy != Policy::Standalone) {
             let (ratio, part) = report(&mut row, &series, (at, *policy), work);
             ratios.push((*policy, ratio));
-            if work == Work::Builds {
-                aim(&mut row, plan.workers, *policy, (ratio, part));
+            match work {
+                Work::Cpu | Work::Disk => {}
+                Work::Builds => aim(&mut row, plan.workers, *policy, (ratio, Some(part))),
+                Work::BulkGzip | Work::BulkImages => aim(&mut row, plan.workers, *policy, (ratio, None)),
             }
             let figure = |at: usize| row.measures[at].spread.median;
             shared.push(SharedFigure {
@@ -234,13 +250,29 @@ impl<'a> Scene<'a> {
         let function = Kind::busy_micros(CALL_US, kit.tsc);
         let tenants = [Tenant::new("primary", function, 0, BUDGET_US)];
         let worker = (plan.workers == Workers::Polling).then_some(kit.cores.worker);
-        let site = Site::start_on(kit, &cores, Pools::PerTenant, &tenants, worker)?;
+        let bulk = work.example().map(|name| kit.functions.example(name)).transpose()?;
+        // A bulk call takes a second, so more than one has to end in a window.
+        let seconds = if bulk.is_some() { plan.size(6.0, 0.5) } else { plan.size(2.0, 0.25) };
+        let site = Site::start_on(kit, &cores, Pools::PerTenant, &tenants, More { worker, bulk })?;
         // The generator runs wherever the scheduler finds a core for it, as a caller's connection would.
         pin_to(&cores)?;
         let manner = Manner { source: SOURCE, connections: CONNECTIONS, body_bytes: 0, reconnects: false };
         let generator = Generator::new(site.address(), manner, site.targets().to_vec());
-        let seconds = plan.size(2.0, 0.25);
         Ok(Self { kit, site, generator, work, cores, loads, rate: f64::NAN, seconds })
+    }
+
+    /// Calls bulk functions until the node has as many workers for them as it may, so that each policy finds the same ones.
+    fn start_bulk_workers(&self) -> anyhow::Result<()> {
+        if self.site.bulk().is_none() {
+            return Ok(());
+        }
+        let (deadline, workers) = (Instant::now() + BULK_START_MAX, self.cores.len());
+        let mut in_force = InForce::begin(self.kit, &self.site, Policy::Nothing, self.work, &self.cores)?;
+        while in_force.progress()? < workers as f64 || self.site.bulk_workers()?.len() < workers {
+            ensure!(Instant::now() < deadline, "the node does not start {workers} workers for bulk calls");
+            std::thread::sleep(AGAIN);
+        }
+        in_force.end()
     }
 
     /// Calls a second that the node answers when it always has some.
@@ -305,10 +337,14 @@ fn begun(in_force: &mut InForce<'_>) -> anyhow::Result<()> {
 
 impl Meter {
     fn read(site: &Site, in_force: &mut InForce<'_>) -> anyhow::Result<Self> {
+        let progress = in_force.progress()?;
+        let (progress, answered) =
+            if site.bulk().is_some() { (site.bulk_seconds()?, progress) } else { (progress, 0.0) };
         Ok(Self {
             node_us: site.spent().context("the node's CPU time")?,
             cpu: Cpu::read()?,
-            progress: in_force.progress()?,
+            progress,
+            answered,
             generator_s: thread_cpu_seconds(),
             at: Instant::now(),
         })
@@ -324,6 +360,7 @@ impl Meter {
             generator: (self.generator_s - before.generator_s) / all,
             busy: self.cpu.busy_since(before.cpu),
             progress: (self.progress - before.progress) / seconds,
+            answered: (self.answered - before.answered) / seconds,
         }
     }
 }
@@ -378,12 +415,16 @@ fn report(
     row.measure(format!("{load} %, {name}: CPU in use"), "%", busy);
     let node = of(&name, |window| window.node).into_iter().map(|part| part * 100.0).collect();
     row.measure(format!("{load} %, {name}: CPU of the node"), "%", node);
+    if work.example().is_some() {
+        let answered = of(&name, |window| window.answered);
+        row.measure(format!("{load} %, {name}: bulk calls answered"), "calls/s", answered);
+    }
     let (ours, alone) = (of(&name, |window| window.progress), of(ALONE, |window| window.progress));
     let idle = of(&standalone, |window| 1.0 - window.node - window.generator);
     let (what, offered) = match work {
         // A disk is no part of what a core leaves idle.
         Work::Disk => ("progress / alone", alone),
-        Work::Cpu | Work::Builds => (
+        Work::Cpu | Work::Builds | Work::BulkGzip | Work::BulkImages => (
             "progress / alone on what was idle",
             alone.iter().zip(idle).map(|(alone, idle)| alone * idle).collect(),
         ),
@@ -398,15 +439,17 @@ fn total(rounds: Vec<f64>) -> Vec<f64> {
     rounds.into_iter().reduce(|sum, more| sum + more).into_iter().collect()
 }
 
-/// Holds a policy against its aims, if it has some.
-fn aim(row: &mut Row, workers: Workers, policy: Policy, (ratio, part): (usize, usize)) {
+/// Holds a policy against its aims, if it has some. Beside bulk calls there is none for what these get.
+fn aim(row: &mut Row, workers: Workers, policy: Policy, (ratio, part): (usize, Option<usize>)) {
     let (most, least) = match (workers, policy) {
         (Workers::Parked, Policy::Of(NAMED)) => PARKED,
         (Workers::Polling, policy) if policy.mode() == Some(Mode::Blind) => POLLING,
         _ => return,
     };
     row.measures[ratio].aim(Bound::AtMost, most);
-    row.measures[part].aim(Bound::AtLeast, least);
+    if let Some(part) = part {
+        row.measures[part].aim(Bound::AtLeast, least);
+    }
 }
 
 #[cfg(test)]

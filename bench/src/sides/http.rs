@@ -24,11 +24,12 @@ use crate::function::{ANSWER_BYTES, work};
 use crate::functions::{Kind, request, verified};
 use crate::sys::{pin, stamp};
 
-/// How long an answer may take.
+/// How long an answer may take; of a bulk function as long as a call of one waits.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
+const BULK_ANSWER_WAIT_MAX: Duration = Duration::from_mins(10);
 /// Longest line of an answer's head, and most bytes of its body.
 const LINE_BYTES_MAX: u64 = 8 << 10;
-const BODY_BYTES_MAX: usize = 1 << 20;
+const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// Serves HTTP/1.1 and HTTP/2 on a free port each, which it prints in this order, until its standard input ends.
 pub fn serve() -> anyhow::Result<()> {
@@ -114,10 +115,17 @@ pub struct Client {
 impl Client {
     /// Connects. `path` begins with a slash.
     pub fn connect(address: SocketAddr, path: &str) -> anyhow::Result<Self> {
+        let client = Self::connect_with(address, path, 64)?;
+        client.stream.get_ref().set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+        Ok(client)
+    }
+
+    /// The same for requests of so many bytes to a bulk function.
+    pub fn connect_with(address: SocketAddr, path: &str, bytes: usize) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).with_context(|| format!("connect to {address}"))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
-        let beginning = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 64\r\n");
+        stream.set_read_timeout(Some(BULK_ANSWER_WAIT_MAX))?;
+        let beginning = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {bytes}\r\n");
         let head = format!("{beginning}\r\n");
         Ok(Self { stream: BufReader::new(stream), beginning, head })
     }
@@ -130,6 +138,11 @@ impl Client {
 
     /// Sends 64 bytes and returns the body of the answer, which must be of status 200.
     pub fn post(&mut self, body: &[u8; 64]) -> anyhow::Result<Vec<u8>> {
+        self.exchange(body)
+    }
+
+    /// The same with as many bytes as it was connected for.
+    pub fn exchange(&mut self, body: &[u8]) -> anyhow::Result<Vec<u8>> {
         let message = [self.head.as_bytes(), body].concat();
         self.stream.get_mut().write_all(&message).context("send")?;
         let status = self.line()?;

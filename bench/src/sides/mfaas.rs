@@ -28,7 +28,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub use callers::{Callers, Shown};
 pub use executor::{InExecutor, InProcess, Kept, Kill, LOOK_US, Loaded};
 pub use node::{DISPATCHER_THREAD, INGRESS_THREADS, Node, become_program, on_cores};
-pub use site::{Pools, Site, Target, Tenant};
+pub use site::{BulkTarget, More, Pools, Site, Target, Tenant};
 
 use super::{Kit, Side, Timing, scattered};
 use crate::function::{Constants, REQUEST_BYTES};

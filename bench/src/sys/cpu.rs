@@ -97,6 +97,12 @@ pub fn class(process: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(38)?.parse().ok()
 }
 
+/// The priority of a process among those of its class, as nice(2) has it; -20 is the highest.
+pub fn niceness(process: u32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
+}
+
 /// The process that started it: the second field after the program's name, which may hold anything (proc_pid_stat(5)).
 pub(super) fn parent(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;

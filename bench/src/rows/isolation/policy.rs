@@ -147,7 +147,7 @@ impl<'a> InForce<'a> {
         if policy.mode().is_some() {
             this.controller = Some(Controller::start(kit, policy, cores)?);
         }
-        let secondary = this.secondary.insert(Running::start(kit, work, cores.len())?);
+        let secondary = this.secondary.insert(Running::start(kit, work, cores.len(), site.bulk())?);
         let process = secondary.process();
         this.hold_back(policy, process, cores)?;
         if let Some(mode) = policy.mode() {
@@ -176,8 +176,11 @@ impl<'a> InForce<'a> {
             }
             Policy::Of(_) | Policy::Blind(_) => {
                 let controller = self.controller.as_ref().context("a controller")?;
-                place_child(&controller.socket(), process.as_raw_pid().unsigned_abs())
-                    .context("place the secondary")
+                // Workers of bulk calls, as their node places them, and whoever makes the calls.
+                let mut secondary = self.site.bulk_workers()?;
+                secondary.push(process.as_raw_pid().unsigned_abs());
+                let mut place = secondary.into_iter().map(|pid| place_child(&controller.socket(), pid));
+                place.try_for_each(|placed| placed.context("place the secondary"))
             }
         }
     }
@@ -228,14 +231,14 @@ impl<'a> InForce<'a> {
         lifted.and(ended).and(stopped.map(drop)).and(group).and(home)
     }
 
-    /// The primary goes back to where it was started.
+    /// The primary goes back to where it was started, and so do the node's workers of bulk calls.
     fn bring_home(&self) -> anyhow::Result<()> {
-        for pid in self.primary()? {
+        for pid in self.primary()?.into_iter().chain(self.site.bulk_workers()?) {
             self.own.return_here(pid)?;
             let found = class(pid);
             ensure!(
                 found == Some(CLASS_OTHER),
-                "process {pid} of the primary stays in the scheduler's class {found:?}"
+                "process {pid} of the node stays in the scheduler's class {found:?}"
             );
         }
         self.own.remove_below();

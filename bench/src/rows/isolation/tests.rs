@@ -4,7 +4,7 @@ use super::*;
 
 fn window(p99: f64, node: f64, progress: f64) -> Window {
     let latency_us = Quantiles { p50: p99 / 2.0, p99, p999: p99 * 2.0 };
-    Window { latency_us, missed: 0, node, generator: 0.1, busy: 1.0, progress }
+    Window { latency_us, missed: 0, node, generator: 0.1, busy: 1.0, progress, answered: progress / 2.0 }
 }
 
 /// One round of a machine of two cores, on which the secondary does two in a second when it is alone.
@@ -25,7 +25,7 @@ fn reported(
 ) -> (Row, usize, usize) {
     let mut row = Row::new("builds", "");
     let (ratio, part) = report(&mut row, &series(policy, p99, progress), ((0, LOADS[0]), policy), work);
-    aim(&mut row, workers, policy, (ratio, part));
+    aim(&mut row, workers, policy, (ratio, (work == Work::Builds).then_some(part)));
     (row, ratio, part)
 }
 
@@ -70,12 +70,24 @@ fn buffer_cores_are_tried_one_by_one_where_they_are_few() {
 #[test]
 fn a_number_of_buffer_cores_takes_the_place_of_the_controllers_own() {
     let plan = |buffer_cores| Plan { buffer_cores, ..Plan::default() };
-    assert_eq!(of_this_plan(&plan(None)), Policy::ALL);
-    let chosen = of_this_plan(&plan(Some(3)));
+    assert_eq!(of_this_plan(&plan(None), Work::Builds), Policy::ALL);
+    let chosen = of_this_plan(&plan(Some(3)), Work::Builds);
     assert!(chosen.contains(&Policy::Blind(3)) && !chosen.contains(&Policy::Of(Mode::Blind)));
     assert_eq!(chosen.len(), Policy::ALL.len());
     let named = Plan { policies: vec!["blind".to_owned()], ..plan(Some(0)) };
-    assert_eq!(of_this_plan(&named), [Policy::Standalone, Policy::Blind(0)]);
+    assert_eq!(of_this_plan(&named, Work::Builds), [Policy::Standalone, Policy::Blind(0)]);
+    assert_eq!(of_this_plan(&plan(None), Work::BulkGzip), BESIDE_BULK);
+}
+
+#[test]
+fn beside_bulk_calls_the_aim_is_what_calls_feel_and_how_many_are_answered_is_told() {
+    let (row, ratio, part) = reported(Policy::Of(NAMED), Workers::Parked, (111.0, 0.1), Work::BulkImages);
+    assert_eq!(row.measures[ratio].aim.map(|aim| aim.met), Some(false));
+    assert!(row.measures[part].aim.is_none());
+    let answered = row.measures.iter().find(|measure| measure.what.ends_with("bulk calls answered")).unwrap();
+    assert!((answered.spread.median - 0.05).abs() < 1e-9, "{}", answered.what);
+    let (row, ..) = reported(Policy::Of(NAMED), Workers::Parked, (111.0, 0.1), Work::Builds);
+    assert!(!row.measures.iter().any(|measure| measure.what.contains("bulk")));
 }
 
 #[test]
@@ -84,7 +96,7 @@ fn a_policy_that_failed_has_no_figures_and_meets_nothing() {
     series.0.remove(1);
     let mut row = Row::new("builds", "");
     let (ratio, part) = report(&mut row, &series, ((0, LOADS[0]), Policy::Of(NAMED)), Work::Builds);
-    aim(&mut row, Workers::Parked, Policy::Of(NAMED), (ratio, part));
+    aim(&mut row, Workers::Parked, Policy::Of(NAMED), (ratio, Some(part)));
     assert!(row.measures.iter().all(|measure| measure.rounds.is_empty()), "{:?}", row.measures);
     assert!([ratio, part].iter().all(|at| row.measures[*at].aim.is_some_and(|aim| !aim.met)));
 }

@@ -17,7 +17,7 @@ use mfaas_attest::{
     ServingSet, ShardRef, Statement, sign, tree_of,
 };
 use mfaas_ident::{
-    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit,
+    Access, AliasName, Budget, Class, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit,
     TenantName, ToolchainId, VersionNumber,
 };
 use mfaas_rules::profiles::lints;
@@ -36,11 +36,22 @@ pub(super) struct Deployed {
     pub(super) tenant: String,
     /// Its image.
     pub(super) image: Vec<u8>,
-    /// CPU time of one call, in microseconds.
-    pub(super) budget_us: u64,
+    /// CPU time of one call.
+    pub(super) budget: Budget,
+    /// Memory of one call.
+    pub(super) memory: MemoryLimit,
+    /// Which workers run it.
+    pub(super) class: Class,
 }
 
 impl Deployed {
+    /// A function that answers in microseconds.
+    pub(super) fn micro(tenant: &str, image: Vec<u8>, budget_us: u64) -> anyhow::Result<Self> {
+        let budget = Budget::from_micros(budget_us)?;
+        let (memory, class) = (MemoryLimit::DEFAULT, Class::Micro);
+        Ok(Self { tenant: tenant.to_owned(), image, budget, memory, class })
+    }
+
     /// Where HTTP callers find it.
     pub(super) fn path(&self) -> String {
         format!("/f/{}/{FUNCTION}", self.tenant)
@@ -122,7 +133,7 @@ impl Home {
     ) -> anyhow::Result<ServedFunction> {
         let tenant = TenantName::parse(&deployed.tenant)?;
         let mut served = version(deployed)?;
-        let admission = admission(&tenant, &served, deployed.image.len(), now)?;
+        let admission = admission(&tenant, &served, deployed, now)?;
         let statement = sign(&Statement::new(admission), &[online])?;
         served.statement = Digest::of(&statement);
         self.write_blob(&statement)?;
@@ -155,8 +166,9 @@ fn version(deployed: &Deployed) -> anyhow::Result<ServedVersion> {
         version: VersionNumber::new(1).context("a version")?,
         digest: Digest::of(&deployed.image),
         statement: Digest::of(b""),
-        budget_us: Budget::from_micros(deployed.budget_us)?,
-        memory_bytes: MemoryLimit::DEFAULT,
+        // What a call gets is in the statement; a set says what every release can read.
+        budget_us: deployed.budget.min(Budget::MICRO_MAX),
+        memory_bytes: deployed.memory.min(MemoryLimit::MICRO_MAX),
     })
 }
 
@@ -200,7 +212,7 @@ fn toolchain() -> ToolchainId {
 fn admission(
     tenant: &TenantName,
     served: &ServedVersion,
-    image_bytes: usize,
+    deployed: &Deployed,
     now: DateTime<Utc>,
 ) -> anyhow::Result<Admission> {
     let nothing = Digest::of(b"");
@@ -210,13 +222,13 @@ fn admission(
         version: served.version,
         deployment: DeploymentId(uuid::Uuid::nil()),
         artifact: served.digest,
-        artifact_bytes: image_bytes as u64,
+        artifact_bytes: deployed.image.len() as u64,
         handler: HandlerPath::parse("handle")?,
-        budget_us: served.budget_us,
-        memory_bytes: served.memory_bytes,
+        budget_us: deployed.budget,
+        memory_bytes: deployed.memory,
         // Calls without a token and calls with one are of the same function.
         declared: Some(Declared::default()),
-        fields: Some(Fields::new(Access::Public)),
+        fields: Some(Fields::new(Access::Public).with_class(deployed.class)),
         source_upload: nothing,
         source_tree: nothing,
         toolchain: toolchain(),

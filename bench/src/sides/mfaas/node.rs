@@ -126,7 +126,7 @@ impl Started {
     /// worker has the worker's core, the rest of it stays on the caller's.
     pub(super) fn with_one_function(kit: &Kit) -> anyhow::Result<(Self, String)> {
         let image = kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0));
-        let deployed = Deployed { tenant: TENANT.to_owned(), image, budget_us: BUDGET_US };
+        let deployed = Deployed::micro(TENANT, image, BUDGET_US)?;
         let path = deployed.path();
         let variables = of_one_worker(kit.cores.worker);
         Ok((Self::over(kit, &kit.cores.both(), &[deployed], &variables)?, path))

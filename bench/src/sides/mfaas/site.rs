@@ -8,13 +8,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use mfaas_ident::{Class, MemoryLimit};
 
 use super::home::Deployed;
 use super::node::{Started, Variable, of_one_worker};
 use crate::function::Constants;
-use crate::functions::{Form, Kind};
+use crate::functions::{Example, Form, Kind};
 use crate::sides::Kit;
-use crate::sys::cpu::{descendants_micros, threads};
+use crate::sys::cpu::{descendants_micros, niceness, threads};
 use crate::sys::memory::{Held, descendants};
 
 /// What the kernel calls a worker of a node; it keeps 15 bytes of a name.
@@ -23,6 +24,12 @@ const WORKER: &str = "mfaas-worker";
 const CORES: usize = 2;
 /// As many for short calls, and for long ones where there are any.
 const SHARED_WORKERS_MAX: usize = 2 * CORES;
+/// Whose the bulk function is, so that its workers are nobody else's.
+const BULK_TENANT: &str = "secondary";
+/// What a node gives its workers of bulk calls (`BULK_NICENESS` of its supervisor).
+const BULK_NICENESS: i32 = 19;
+/// What a worker of bulk calls takes besides the memory of its call (`MFAAS_BULK_MEMORY_MIB`).
+const BULK_WORKER_MIB: u64 = 321;
 /// After the last call until no thread of a node looks for another one.
 const REST: Duration = Duration::from_millis(100);
 /// A node that starts workers or loads images has this long to come to rest.
@@ -76,6 +83,16 @@ impl Pools {
     }
 }
 
+/// What gives a node so many workers for bulk calls of so much memory.
+fn of_bulk_workers(workers: usize, memory: MemoryLimit) -> [Variable; 2] {
+    let each_mib = BULK_WORKER_MIB + (memory.as_bytes() >> 20);
+    let all_mib = each_mib * workers as u64;
+    [
+        ("MFAAS_BULK_WORKERS", workers.to_string().into()),
+        ("MFAAS_BULK_MEMORY_MIB", all_mib.to_string().into()),
+    ]
+}
+
 /// What one tenant deploys.
 #[derive(Debug, Clone)]
 pub struct Tenant {
@@ -93,10 +110,28 @@ impl Tenant {
         Self { name: name.into(), constants: kind.constants(number as u64), budget_us }
     }
 
-    fn deployed(&self, kit: &Kit) -> Deployed {
+    fn deployed(&self, kit: &Kit) -> anyhow::Result<Deployed> {
         let image = kit.functions.file(Form::Hosted, &self.constants);
-        Deployed { tenant: self.name.clone(), image, budget_us: self.budget_us }
+        Deployed::micro(&self.name, image, self.budget_us)
     }
+}
+
+/// What a node has besides tenants and cores.
+#[derive(Debug, Default)]
+pub struct More {
+    /// A core for its one worker.
+    pub worker: Option<usize>,
+    /// A bulk function, with a worker for each core.
+    pub bulk: Option<Example>,
+}
+
+/// A bulk function that can be called.
+#[derive(Debug, Clone)]
+pub struct BulkTarget {
+    /// The node.
+    pub address: SocketAddr,
+    /// Where in it.
+    pub path: String,
 }
 
 /// A function that can be called.
@@ -115,32 +150,42 @@ pub struct Site {
     pools: Pools,
     targets: Vec<Target>,
     own_core: Option<usize>,
+    /// The path of the bulk function.
+    bulk: Option<String>,
 }
 
 impl Site {
     /// Starts a node for these tenants and waits until the first one's function answers.
     pub fn start(kit: &Kit, pools: Pools, tenants: &[Tenant]) -> anyhow::Result<Self> {
-        Self::start_on(kit, &kit.cores.both(), pools, tenants, None)
+        Self::start_on(kit, &kit.cores.both(), pools, tenants, More::default())
     }
 
-    /// The same on these cores; with a core for its one worker, where there shall be one.
+    /// The same on these cores, with more.
     pub fn start_on(
         kit: &Kit,
         cores: &[usize],
         pools: Pools,
         tenants: &[Tenant],
-        worker: Option<usize>,
+        more: More,
     ) -> anyhow::Result<Self> {
-        let deployed: Vec<Deployed> = tenants.iter().map(|tenant| tenant.deployed(kit)).collect();
+        let mut deployed: Vec<Deployed> =
+            tenants.iter().map(|tenant| tenant.deployed(kit)).collect::<anyhow::Result<_>>()?;
         let targets = tenants
             .iter()
             .zip(&deployed)
             .map(|(tenant, deployed)| Target { path: deployed.path(), constants: tenant.constants })
             .collect();
         let mut variables = pools.variables();
-        variables.extend(worker.into_iter().flat_map(of_one_worker));
+        variables.extend(more.worker.into_iter().flat_map(of_one_worker));
+        let mut bulk = None;
+        if let Some(Example { image, budget, memory }) = more.bulk {
+            variables.extend(of_bulk_workers(cores.len(), memory));
+            let one = Deployed { tenant: BULK_TENANT.to_owned(), image, budget, memory, class: Class::Bulk };
+            bulk = Some(one.path());
+            deployed.push(one);
+        }
         let started = Started::over(kit, cores, &deployed, &variables)?;
-        Ok(Self { started, pools, targets, own_core: worker })
+        Ok(Self { started, pools, targets, own_core: more.worker, bulk })
     }
 
     /// Where it answers.
@@ -192,11 +237,31 @@ impl Site {
         Ok(own + descendants_micros(process)?)
     }
 
-    /// All its processes.
+    /// All its processes but the workers of bulk calls.
     pub fn processes(&self) -> anyhow::Result<Vec<u32>> {
-        let process = self.started.process();
+        let (process, bulk) = (self.started.process(), self.bulk_workers()?);
         let below = descendants(process)?.into_iter().map(|below| below.process);
-        Ok([process].into_iter().chain(below).collect())
+        Ok([process].into_iter().chain(below).filter(|one| !bulk.contains(one)).collect())
+    }
+
+    /// The bulk function, where there is one.
+    pub fn bulk(&self) -> Option<BulkTarget> {
+        Some(BulkTarget { address: self.address(), path: self.bulk.clone()? })
+    }
+
+    /// Its workers of bulk calls: those of lowest priority.
+    pub fn bulk_workers(&self) -> anyhow::Result<Vec<u32>> {
+        let below = descendants(self.started.process())?;
+        let workers = below.into_iter().filter(|one| one.name == WORKER).map(|one| one.process);
+        Ok(workers.filter(|worker| niceness(*worker) == Some(BULK_NICENESS)).collect())
+    }
+
+    /// CPU time of these since they began, in seconds.
+    pub fn bulk_seconds(&self) -> anyhow::Result<f64> {
+        let workers = self.bulk_workers()?;
+        // One that ends meanwhile is left out.
+        let spent = workers.into_iter().flat_map(|worker| threads(worker).unwrap_or_default());
+        Ok(spent.map(|thread| thread.micros).sum::<f64>() / 1e6)
     }
 
     /// Memory of all its processes.

@@ -27,7 +27,7 @@ pub(super) struct BenchIsolation {
     simulation: bool,
     #[command(flatten)]
     measuring: Measuring,
-    /// Rows to measure, separated by commas: cpu-bully, disk-bully, builds; all when absent.
+    /// Rows to measure, separated by commas: cpu-bully, disk-bully, builds, bulk-gzip, bulk-images; all when absent.
     #[arg(long, value_name = "ROWS")]
     rows: Option<String>,
     /// Buffer cores of the mode blind; as many as the controller has by itself when absent.
