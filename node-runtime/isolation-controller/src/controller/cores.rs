@@ -130,11 +130,20 @@ impl CoreControl {
     fn keep_off(&mut self, secondary: &Secondary) {
         let mut shared = self.all;
         secondary.members.own_cores().for_each(|core| shared.remove(core));
-        if shared != self.shared {
-            self.shared = shared;
-            let ours = if shared.is_empty() { self.all } else { shared };
-            note("keeping off the workers' cores", processes::set_cores(std::process::id(), &ours));
+        if shared == self.shared {
+            return;
         }
+        self.shared = shared;
+        note("keeping off the workers' cores", processes::set_cores(std::process::id(), &self.open()));
+        // What may not stand still is on a core that may be a worker's by now.
+        if self.isolation.limit() == CpuLimit::Frozen {
+            note("keeping the secondary off the workers' cores", secondary.set_cores(&last_of(&self.open())));
+        }
+    }
+
+    /// Cores for what has to be somewhere: all, if workers have every one for themselves.
+    fn open(&self) -> CoreSet {
+        if self.shared.is_empty() { self.all } else { self.shared }
     }
 
     /// Keeps what members have started meanwhile on their cores.
@@ -152,7 +161,7 @@ impl CoreControl {
         let (cores, is_stopped) = match limit {
             CpuLimit::Lifted => (self.all, false),
             CpuLimit::Cores(cores) => (cores, false),
-            CpuLimit::Frozen => (last_of(&self.all), true),
+            CpuLimit::Frozen => (last_of(&self.open()), true),
         };
         meters::secondary_cores(if is_stopped { 0 } else { cores.len() });
         // What is to leave leaves first; what is to go on finds its cores.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::{
-    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, place_primary,
+    Change, ClientError, Limit, Mode, Request, Response, Role, Status, ask, place_child, place_primary,
     place_stoppable_child,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -639,6 +639,16 @@ fn cores_that_workers_have_for_themselves_are_not_lent() {
     let primary = worker("sleep 600");
     place_primary(&site.socket(), primary.pid(), &[own, 100_000]).unwrap();
     site.until("the worker's core is not lent", || !is_lent(&site));
+    // Where nothing can be lent, what may not stand still is not put there either.
+    let going_on = worker("sleep 600");
+    place_child(&site.socket(), going_on.pid()).unwrap();
+    let all_but_one = u32::try_from(all.len() - 1).unwrap();
+    ask(&site.socket(), &Request::Set(Change { buffer_cores: Some(all_but_one), ..Change::default() }))
+        .unwrap();
+    site.until("nothing is lent", || site.status().cores.secondary.is_empty());
+    site.until("what goes on is kept off the worker's core", || !cores_of(going_on.pid()).contains(own));
+    ask(&site.socket(), &Request::Set(Change { buffer_cores: Some(0), ..Change::default() })).unwrap();
+    drop(going_on);
     let site = site.again(&variables);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(500) {
@@ -650,4 +660,11 @@ fn cores_that_workers_have_for_themselves_are_not_lent() {
     assert!(!is_lent(&site));
     drop(primary);
     site.until("the core of a worker that has ended is lent", || is_lent(&site));
+}
+
+/// Where a process may run.
+fn cores_of(pid: u32) -> CoreSet {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    CoreSet::parse(list.trim()).unwrap()
 }
