@@ -12,6 +12,7 @@ use mfaas_delivery::{
     IsolationSettings, NODE_PROTOCOL, SettingsRefused, SiteIsolation,
 };
 use mfaas_ident::sanitise_line;
+use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::{Change, ClientError, CpuTime, Limit, Request, Response, Status, ask};
 use tokio::sync::oneshot;
 
@@ -165,12 +166,7 @@ fn used(interval: Duration, before: CpuTime, now: CpuTime) -> Option<CpuUsed> {
 
 /// How many cores a list of the kernel has, for example `0-3,8`; what is no list has none.
 fn count(list: &str) -> u32 {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
-        last.checked_sub(first)?.checked_add(1)
-    };
-    list.split(',').filter_map(range).fold(0, u32::saturating_add)
+    CoreSet::parse(list).map_or(0, |cores| cores.len() as u32)
 }
 
 fn change(site: &SiteIsolation) -> Change {

@@ -9,7 +9,7 @@ use super::{change, count, used};
 
 #[test]
 fn cores_are_counted_as_the_kernel_lists_them() {
-    for (list, cores) in [("0-3,8", 5), ("7", 1), ("", 0), ("3-1", 0), ("x", 0), ("0-4294967295,1", 1)] {
+    for (list, cores) in [("0-3,8", 5), ("7", 1), ("", 0), ("3-1", 0), ("x", 0), ("0-4294967295,1", 0)] {
         assert_eq!(count(list), cores, "{list}");
     }
 }
