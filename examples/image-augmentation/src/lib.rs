@@ -4,13 +4,15 @@
 //! cropped, with more contrast and light, and blurred.
 //!
 //! ```console
-//! $ mfaas invoke image-augmentation --file cat.jpg | tar -xv
+//! $ mfaas invoke image-augmentation --file photo.jpg | tar -t
 //! flipped.jpg
 //! rotated.jpg
 //! cropped.jpg
 //! brightened.jpg
 //! blurred.jpg
 //! ```
+//!
+//! `tar -x` instead of `tar -t` writes them.
 
 mod image;
 mod tar;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use mfaas_confine::SchedulingClass;
 use mfaas_ident::Moment;
 use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::{Change, Mode, Refused, Request, Response, Role, Status};
@@ -22,7 +23,7 @@ use crate::egress::Egress;
 use crate::machine;
 use crate::members::{MEMBERS_MAX, Record, Terms};
 use crate::meters::note;
-use crate::processes::{self, Class, Process};
+use crate::processes::{self, Process};
 use crate::secondary::Secondary;
 use crate::socket::{Asked, Peer};
 use crate::store::Store;
@@ -181,7 +182,7 @@ impl Controller {
         note("lifting limits", self.secondary.lift(self.cores.all()));
         note(
             "lifting the class of the primary",
-            self.secondary.members.set_class(Role::Primary, Class::Other),
+            self.secondary.members.set_class(Role::Primary, SchedulingClass::Other),
         );
         note("taking real time from the primary", self.secondary.groups.set_real_time(false));
     }
@@ -194,17 +195,21 @@ impl Controller {
         self.egress.engage(self.secondary.groups.network(), &self.store);
         note("setting the idle class", self.secondary.set_idle_class(true));
         let class = self.class_of_primary();
-        if class == Class::RealTime {
+        if class == SchedulingClass::RealTime {
             note("giving real time to the primary", self.secondary.groups.set_real_time(true));
         }
         note("setting the class of the primary", self.secondary.members.set_class(Role::Primary, class));
-        if class != Class::RealTime {
+        if class != SchedulingClass::RealTime {
             note("taking real time from the primary", self.secondary.groups.set_real_time(false));
         }
     }
 
-    fn class_of_primary(&self) -> Class {
-        if self.settings.mode == Mode::RealTime && !self.is_off { Class::RealTime } else { Class::Other }
+    fn class_of_primary(&self) -> SchedulingClass {
+        if self.settings.mode == Mode::RealTime && !self.is_off {
+            SchedulingClass::RealTime
+        } else {
+            SchedulingClass::Other
+        }
     }
 
     fn look_at_members(&mut self) {

@@ -24,13 +24,13 @@ use std::sync::mpsc;
 
 use anyhow::Context as _;
 use clap::Parser as _;
+use mfaas_confine::SchedulingClass;
 use mfaas_ident::BuildVersion;
 use mfaas_startup::{Variables, write_ready_file};
 use serde_json::{Map, Value};
 
 use crate::config::{Config, GroupConfig};
 use crate::controller::{Controller, Signals};
-use crate::processes::Class;
 use crate::secondary::Secondary;
 use crate::store::Store;
 use crate::watchdog::Watchdog;
@@ -83,7 +83,7 @@ fn run(command: Command) -> anyhow::Result<()> {
 
 fn serve(config: &Config, cores: mfaas_isolation::CoreSet) -> anyhow::Result<()> {
     // Its watchdog and what it starts inherit it: they must run when the machine has no core to spare.
-    if let Err(error) = processes::set_class(std::process::id(), Class::RealTime) {
+    if let Err(error) = processes::set_class(std::process::id(), SchedulingClass::RealTime) {
         tracing::warn!(%error, "the controller is not in the real-time class, and may be late on a busy machine");
     }
     let signals = signals().context("listening for signals")?;

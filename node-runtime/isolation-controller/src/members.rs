@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 
+use mfaas_confine::SchedulingClass;
 use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::{Member, Role};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use crate::processes::{self, Class, Process};
+use crate::processes::{self, Process};
 
 /// Processes that may be placed at a time; those that ended do not count.
 pub(crate) const MEMBERS_MAX: usize = 4_096;
@@ -116,7 +117,7 @@ impl Members {
     }
 
     /// Puts all of a role, and what they have started, into a class; all are tried.
-    pub(crate) fn set_class(&self, role: Role, class: Class) -> io::Result<()> {
+    pub(crate) fn set_class(&self, role: Role, class: SchedulingClass) -> io::Result<()> {
         let mut all = Ok(());
         for pid in self.processes(role) {
             all = all.and(processes::set_class(pid, class));

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
+use mfaas_confine::SchedulingClass;
 use mfaas_isolation::CoreSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -15,34 +14,6 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Generations that are looked through for an ancestor.
 const GENERATIONS_MAX: usize = 32;
-/// Sets the class of a process, from util-linux.
-const CHRT: &str = "chrt";
-
-/// A class of the kernel's scheduler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// As everything.
-    Other,
-    /// Where nothing else wants to run.
-    Idle,
-    /// Before everything that is not in it, by turns among each other.
-    RealTime,
-}
-
-impl Class {
-    /// By the kernel's number.
-    pub(crate) fn of(policy: u64) -> Option<Self> {
-        [Self::Other, Self::Idle, Self::RealTime].into_iter().find(|class| class.policy() == policy)
-    }
-
-    fn policy(self) -> u64 {
-        match self {
-            Self::Other => 0,
-            Self::Idle => 5,
-            Self::RealTime => 2,
-        }
-    }
-}
 
 /// One process and no other, whoever has its id later.
 #[derive(Debug)]
@@ -167,37 +138,31 @@ pub(crate) fn tree(root: u32) -> Vec<(u32, u64)> {
 pub(crate) fn set_cores(pid: u32, cores: &CoreSet) -> io::Result<()> {
     let mut set = CpuSet::new();
     cores.iter().for_each(|core| set.set(core));
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
-    for thread in threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-        match sched_setaffinity(Pid::from_raw(thread), &set) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
+    for_each_thread(pid, |thread| Ok(sched_setaffinity(Some(thread), &set)?))
 }
 
 /// Puts every thread of a process, and what they start later, into a class, unless its first thread is in it: then its others are
 /// wherever it has put them.
-pub(crate) fn set_class(pid: u32, class: Class) -> io::Result<()> {
-    let (option, priority) = match class {
-        Class::Other => ("--other", "0"),
-        Class::Idle => ("--idle", "0"),
-        Class::RealTime => ("--rr", "1"),
-    };
+pub(crate) fn set_class(pid: u32, class: SchedulingClass) -> io::Result<()> {
     if stat(pid).is_none_or(|stat| stat.policy == class.policy()) {
         return Ok(());
     }
-    let mut command = Command::new(CHRT);
-    command.args(["--all-tasks", option, "--pid", priority, &pid.to_string()]);
-    let output = command.stdin(Stdio::null()).output().map_err(|error| {
-        io::Error::new(error.kind(), format!("starting {CHRT} of the package util-linux: {error}"))
-    })?;
-    if output.status.success() || !Path::new("/proc").join(pid.to_string()).exists() {
-        return Ok(());
+    for_each_thread(pid, |thread| class.set(thread))
+}
+
+/// One that ended meanwhile is no error.
+fn for_each_thread(pid: u32, set: impl Fn(Pid) -> io::Result<()>) -> io::Result<()> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
+    let ids = threads.flatten().filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    for thread in ids {
+        match set(thread) {
+            Err(error) if error.raw_os_error() != Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+                return Err(error);
+            }
+            Ok(()) | Err(_) => {}
+        }
     }
-    let said = mfaas_ident::sanitise_line(&String::from_utf8_lossy(&output.stderr), 200);
-    Err(io::Error::other(format!("the class of process {pid} stays as it is: {said}")))
+    Ok(())
 }
 
 #[cfg(test)]

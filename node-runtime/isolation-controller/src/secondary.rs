@@ -3,12 +3,13 @@
 use std::io;
 
 use mfaas_cgroups::Hierarchies;
+use mfaas_confine::SchedulingClass;
 use mfaas_isolation::CoreSet;
 use mfaas_isolation_client::{CpuTime, Role};
 
 use crate::groups::{Groups, MemoryLimit, Naming};
 use crate::members::{Members, Record};
-use crate::processes::{self, Class, Process, Stat};
+use crate::processes::{self, Process, Stat};
 
 /// Groups, and who is placed.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Secondary {
     fn take_in(&self, pid: u32, may_stop: bool, is_idle: bool) -> io::Result<()> {
         // One that a primary process started may be in the real-time class, which the group does not take in.
         let idle = is_idle && !self.groups.has_idle_class();
-        processes::set_class(pid, if idle { Class::Idle } else { Class::Other })?;
+        processes::set_class(pid, if idle { SchedulingClass::Idle } else { SchedulingClass::Other })?;
         self.groups.add(pid, may_stop)
     }
 
@@ -64,7 +65,7 @@ impl Secondary {
             return Err(io::Error::other(format!("nobody knows where process {pid} was")));
         };
         let back = self.groups.put_back(pid, &origin.groups);
-        let class = Class::of(origin.stat.policy);
+        let class = SchedulingClass::of(origin.stat.policy);
         // A group without real time takes none of that class in, so the class comes last.
         back.and(class.map_or(Ok(()), |class| processes::set_class(pid, class)))
     }
@@ -99,7 +100,8 @@ impl Secondary {
         if self.groups.has_idle_class() {
             return self.groups.set_idle_class(is_idle);
         }
-        self.members.set_class(Role::Secondary, if is_idle { Class::Idle } else { Class::Other })
+        self.members
+            .set_class(Role::Secondary, if is_idle { SchedulingClass::Idle } else { SchedulingClass::Other })
     }
 
     /// Lifts everything: first what stands still, then what is slow.

@@ -1,7 +1,7 @@
 //! A profile becomes a sandbox: namespaces, mounts, landlock, seccomp, resource limits.
 //!
 //! [`supervise()`] runs one program in a sandbox and tells how it ended; [`lock_down`] takes system
-//! calls away from a running process. What this kernel allows is found out by doing it.
+//! calls away from a running process; a [`SchedulingClass`] is where the kernel lets a thread run. What this kernel allows is found out by doing it.
 //!
 //! Nothing here decides what a profile contains, starts a thread, or weakens a profile silently:
 //! a layer that cannot be had is an error, or a lower [`Level`] that the caller has allowed. An
@@ -27,6 +27,7 @@ mod layers;
 mod level;
 mod mounts;
 mod profile;
+mod scheduling;
 mod speculation;
 mod supervise;
 mod sys;
@@ -39,6 +40,7 @@ pub use level::Level;
 #[cfg(feature = "testing")]
 pub use profile::AblationToken;
 pub use profile::{Access, Layer, Limits, Mount, Profile};
+pub use scheduling::SchedulingClass;
 pub use speculation::SpeculationControl;
 pub use supervise::{Ended, supervise};
 

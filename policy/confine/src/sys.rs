@@ -81,6 +81,16 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> Result<()> {
     check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 
+/// Sets class and priority of a thread.
+pub(crate) fn set_scheduler(thread: Pid, policy: libc::c_int, priority: libc::c_int) -> Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: INV-CONFINE-2: the kernel reads a parameter that lives until the call returns.
+    check(
+        unsafe { libc::sched_setscheduler(thread.as_raw_nonzero().get(), policy, &raw const parameters) }
+            .into(),
+    )
+}
+
 /// How a process ended, and what it and the children it waited for have used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reaped {

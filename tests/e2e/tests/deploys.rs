@@ -178,36 +178,28 @@ fn examples_answer_as_their_documents_say() {
         let shown = shown_calls(&source);
         assert!(!shown.is_empty(), "{} shows no call", example.display());
         let _ = stack.deploy(&example).ok();
-        for (arguments, answer) in shown {
-            let answered = stack.cli(&arguments).ok().stdout;
-            assert_eq!(answered.trim_end(), answer.trim_end(), "mfaas {}", arguments.join(" "));
+        for (command, answer) in shown {
+            let answered = stack.shell(&command, &example).ok().stdout;
+            assert_eq!(answered.trim_end(), answer.trim_end(), "{command}");
         }
     }
 }
 
-/// The arguments of each `$ mfaas …` in the crate's documentation, and the lines below it.
-fn shown_calls(source: &str) -> Vec<(Vec<String>, String)> {
+/// Each `mfaas …` behind a `$` in the crate's documentation, and the lines below it.
+fn shown_calls(source: &str) -> Vec<(String, String)> {
     let lines = source.lines().filter_map(|line| line.strip_prefix("//!")).map(str::trim_start);
     let consoles: Vec<&str> = lines.skip_while(|line| *line != "```console").skip(1).collect();
-    let mut calls: Vec<(Vec<String>, String)> = Vec::new();
+    let mut calls: Vec<(String, String)> = Vec::new();
     for line in consoles.into_iter().take_while(|line| *line != "```") {
-        if let Some(command) = line.strip_prefix("$ mfaas ") {
-            calls.push((words(command), String::new()));
+        if let Some(command) = line.strip_prefix("$ ") {
+            assert!(command.starts_with("mfaas "), "{command}");
+            calls.push((command.to_owned(), String::new()));
         } else {
             let (_, answer) = calls.last_mut().unwrap();
             *answer += &format!("{line}\n");
         }
     }
     calls
-}
-
-/// A command as a shell divides it.
-fn words(command: &str) -> Vec<String> {
-    let script = format!("printf '%s\\0' {command}");
-    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert!(output.status.success(), "{command}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.split_terminator('\0').map(str::to_owned).collect()
 }
 
 /// Everything stops and starts again; what was served is served.

@@ -144,14 +144,30 @@ impl Stack {
         arguments: impl IntoIterator<Item = A>,
         variables: &[(&str, &str)],
     ) -> Run {
-        let output = Command::new(programs().join("mfaas"))
-            .args(arguments)
+        let mut command = Command::new(programs().join("mfaas"));
+        self.run(command.args(arguments).envs(variables.iter().copied()))
+    }
+
+    /// Runs a line of shell in a directory, where `mfaas` is as for [`Stack::cli`].
+    ///
+    /// # Panics
+    /// When the shell cannot be started.
+    pub fn shell(&self, line: &str, directory: &Path) -> Run {
+        let path = std::env::join_paths(
+            std::iter::once(programs())
+                .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+        )
+        .unwrap_or_else(|error| panic!("PATH: {error}"));
+        self.run(Command::new("sh").args(["-c", line]).current_dir(directory).env("PATH", path))
+    }
+
+    fn run(&self, command: &mut Command) -> Run {
+        let output = command
             .env("MFAAS_PROFILE_FILE", self.profile())
             .env("NO_COLOR", "1")
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .output()
-            .unwrap_or_else(|error| panic!("mfaas: {error}"));
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Run {
             code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or_default()),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

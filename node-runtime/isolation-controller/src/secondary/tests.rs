@@ -4,10 +4,12 @@
 
 use std::process::{Child, Command};
 
+use mfaas_confine::SchedulingClass;
+
 use super::{Origin, Secondary};
 use crate::groups::{Groups, Naming};
 use crate::members::Members;
-use crate::processes::{self, Class, Process, Stat};
+use crate::processes::{self, Process, Stat};
 
 /// Ends with the test.
 struct Ends(Child);
@@ -100,7 +102,7 @@ fn what_has_ended_is_not_placed() {
 #[test]
 fn classes_are_known_by_the_kernels_numbers() {
     assert_eq!(
-        [0, 5, 2, 1].map(Class::of),
-        [Some(Class::Other), Some(Class::Idle), Some(Class::RealTime), None]
+        [0, 5, 2, 1].map(SchedulingClass::of),
+        [Some(SchedulingClass::Other), Some(SchedulingClass::Idle), Some(SchedulingClass::RealTime), None]
     );
 }
