@@ -15,9 +15,9 @@ use crate::map::Mapping;
 use crate::protocol::{Turn, look, publish};
 use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
 
-/// How long a worker looks for the next call before it sleeps, in microseconds, while it is keen. To be woken takes
-/// up to about as long where the machine is virtual, and the caller waits for it.
-const LOOK_US: u64 = 200;
+/// How long a worker looks for the next call before it sleeps, in microseconds, while it is keen: some times what a caller takes
+/// that asks again as soon as it is answered, and about what it takes to be woken. A core that is looked on is nobody else's.
+const LOOK_US: u64 = 50;
 /// Looks between two readings of the clock, each of which takes as long as a look.
 const LOOKS: u32 = 16;
 /// A worker is keen when its last wait took no longer, in microseconds: wider than [`LOOK_US`], so that one that
@@ -143,7 +143,7 @@ impl WorkerEnd {
     }
 
     /// How often [`Self::next`] looks before it sleeps; [`SPIN_ROUNDS`] unless set. While calls come fast it looks
-    /// for up to 200 µs.
+    /// for up to [`LOOK_US`].
     pub fn set_spin_rounds(&mut self, rounds: u32) {
         self.spin_rounds = rounds;
     }
