@@ -6,6 +6,7 @@ use std::io;
 
 use mfaas_confine::SchedulingClass;
 use mfaas_isolation::CoreSet;
+use mfaas_isolation_client::BACKGROUND_THREADS;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::param::clock_ticks_per_second;
@@ -142,12 +143,21 @@ pub(crate) fn set_cores(pid: u32, cores: &CoreSet) -> io::Result<()> {
 }
 
 /// Puts every thread of a process, and what they start later, into a class, unless its first thread is in it: then its others are
-/// wherever it has put them.
+/// wherever it has put them. Threads that work in the background are never in real time.
 pub(crate) fn set_class(pid: u32, class: SchedulingClass) -> io::Result<()> {
     if stat(pid).is_none_or(|stat| stat.policy == class.policy()) {
         return Ok(());
     }
-    for_each_thread(pid, |thread| class.set(thread))
+    for_each_thread(pid, |thread| match class {
+        SchedulingClass::RealTime if is_in_background(pid, thread) => SchedulingClass::Other.set(thread),
+        class => class.set(thread),
+    })
+}
+
+/// Whether a thread has a name that says so. One that ended meanwhile is not.
+fn is_in_background(pid: u32, thread: Pid) -> bool {
+    let name = fs::read(format!("/proc/{pid}/task/{}/comm", thread.as_raw_nonzero()));
+    name.is_ok_and(|name| name.starts_with(BACKGROUND_THREADS.as_bytes()))
 }
 
 /// One that ended meanwhile is no error.

@@ -55,10 +55,6 @@ const RUN_SECONDS: &[f64] = &[
 pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let mut shutdown = Shutdown::listen().context("listening for SIGTERM and SIGINT")?;
-    if let Some(socket) = &config.isolation_socket {
-        primary::announce(socket.clone(), config.workers.cores.iter().copied().collect())
-            .context("MFAAS_ISOLATION_SOCKET")?;
-    }
     let metrics = config.metrics_listen.map(MetricsListener::bind).transpose()?;
     let metrics_address = metrics.as_ref().map(MetricsListener::address);
     let prometheus = start_metrics()?;
@@ -70,6 +66,11 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let root = read_root(&config.root_key_file)?;
 
     let node = Node::start(&config, cores, &state, upstream)?;
+    // When its threads are there: not all of them belong into real time.
+    if let Some(socket) = &config.isolation_socket {
+        primary::announce(socket.clone(), config.workers.cores.iter().copied().collect())
+            .context("MFAAS_ISOLATION_SOCKET")?;
+    }
     let callers = Arc::new(Callers::new(config.ingress.caller_share));
     let at_ingress = metrics.is_none().then(|| prometheus.clone());
     if let Some(listener) = metrics {

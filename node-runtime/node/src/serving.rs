@@ -43,6 +43,7 @@ use std::time::{Duration, Instant};
 
 use mfaas_dispatch::Limits;
 use mfaas_ident::{Class, TenantName};
+use mfaas_isolation_client::BACKGROUND_THREADS;
 
 pub(crate) use awaited::Awaited;
 pub(crate) use bulk::BulkWorkers;
@@ -215,8 +216,10 @@ impl Connection {
         };
         let name = match kind.class {
             Class::Micro => "dispatcher",
+            // Copies of megabytes can wait: by this name the isolation controller keeps it out of real time.
             Class::Bulk => "bulk-dispatcher",
         };
+        debug_assert_eq!(kind.class == Class::Bulk, name.starts_with(BACKGROUND_THREADS));
         std::thread::Builder::new().name(name.to_owned()).spawn(move || engine.run(lives))?;
         Ok(Self { kind, lane, supervisor, tasks })
     }

@@ -19,6 +19,8 @@ pub use messages::{
 pub const REQUEST_BYTES_MAX: u64 = 4 << 10;
 /// An answer and its line's end, in bytes, at most: a status with every member that a controller has.
 pub const RESPONSE_BYTES_MAX: u64 = 1 << 20;
+/// What the names of a primary's threads begin with whose work can wait: they are never in the real-time class.
+pub const BACKGROUND_THREADS: &str = "bulk-";
 /// How long the controller may take: it answers from memory, or after a few writes to control groups.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 

@@ -4,7 +4,9 @@
 
 use std::process::{Child, Command};
 
-use super::{Stat, is_or_descends, parse, stat, tree};
+use mfaas_confine::SchedulingClass;
+
+use super::{Stat, is_in_background, is_or_descends, parse, set_class, stat, tree};
 
 /// Ends with the test.
 struct Ends(Child);
@@ -37,4 +39,24 @@ fn a_child_descends_from_its_parent_and_not_the_other_way_round() {
     assert!(tree(own).iter().any(|(one, _)| *one == pid));
     assert_eq!(tree(pid).len(), 1);
     assert_eq!(stat(pid).unwrap().parent, own);
+}
+
+/// Threads have names of their own.
+#[test]
+fn threads_that_work_in_the_background_say_so_by_their_names() {
+    let is_background = |name: &str| {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let ask = || is_in_background(std::process::id(), rustix::thread::gettid());
+        thread.spawn(ask).unwrap().join().unwrap()
+    };
+    assert!(is_background("bulk-dispatcher"));
+    assert!(!is_background("dispatcher"));
+}
+
+/// One that is alone may be put where nothing else runs, and back only by who may.
+#[test]
+fn a_process_is_put_into_a_class() {
+    let child = Ends(Command::new("sleep").arg("60").spawn().unwrap());
+    set_class(child.0.id(), SchedulingClass::Idle).unwrap();
+    assert_eq!(stat(child.0.id()).unwrap().policy, SchedulingClass::Idle.policy());
 }

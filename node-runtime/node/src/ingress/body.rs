@@ -27,6 +27,9 @@ use super::response::SMALL_BYTES_MAX;
 const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
 /// The same for a bulk function: half a megabyte a second for the largest.
 const BULK_BODY_WAIT_MAX: Duration = Duration::from_secs(120);
+/// So much of a bulk body is taken in before the thread's other connections have their turn, in bytes: a sender that is as fast as
+/// memory would keep them waiting for milliseconds.
+const TURN_BYTES: usize = 256 << 10;
 /// When a caller may try again whose body found no room, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
@@ -76,21 +79,27 @@ pub(super) async fn read_into(
         .unwrap_or_else(|_| Err(too_slow()))
 }
 
-async fn gather_into(
+async fn gather_into<E>(
     mut request: GrowingRequest,
-    mut body: Incoming,
+    mut body: impl Body<Data = Bytes, Error = E> + Unpin,
     pass: Option<&Pass>,
 ) -> Result<ReceivedFrame, Problem> {
     let mut share = None;
+    let mut in_this_turn = 0;
     while let Some(piece) = body.frame().await {
         let Ok(piece) = piece.map_err(broken)?.into_data() else { continue };
         reserve(&mut share, request.body_bytes() + piece.len(), Class::Bulk, pass)?;
         request.extend(&piece).map_err(|_: FrameError| too_large())?;
+        in_this_turn += piece.len();
+        if in_this_turn >= TURN_BYTES {
+            in_this_turn = 0;
+            tokio::task::yield_now().await;
+        }
     }
     Ok(ReceivedFrame { frame: request.finish(), share })
 }
 
-fn broken(_: hyper::Error) -> Problem {
+fn broken<E>(_: E) -> Problem {
     Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail("the body broke off")
 }
 
@@ -157,3 +166,6 @@ fn reserve(
     let share = share.get_or_insert_with(|| pass.share(Budget::of_requests(class)));
     share.grow_to(bytes).map_err(|full| no_room(full, "large bodies"))
 }
+
+#[cfg(test)]
+mod tests;
