@@ -143,7 +143,7 @@ impl WorkerEnd {
     }
 
     /// How often [`Self::next`] looks before it sleeps; [`SPIN_ROUNDS`] unless set. While calls come fast it looks
-    /// for up to [`LOOK_US`].
+    /// for some 50 µs.
     pub fn set_spin_rounds(&mut self, rounds: u32) {
         self.spin_rounds = rounds;
     }
