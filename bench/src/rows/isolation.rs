@@ -191,6 +191,8 @@ fn compare(
     }
     lanes.push(Some(Lane::new(ALONE, || scene.borrow_mut().alone())));
     let series = alternate(plan, &mut row, lanes);
+    drop(scene);
+    policy::remove_own()?;
     let (mut shared, mut ratios) = (Vec::new(), Ratios::new());
     row.measure(
         format!("{ALONE}: progress"),

@@ -23,6 +23,9 @@ use crate::sys::keep_on;
 
 /// Part of the machine's CPU time that the quota allows.
 const QUOTA: f64 = 0.25;
+/// How often, and with what pause, it is looked whether groups are empty.
+const GONE_LOOKS: u32 = 40;
+const GONE_PAUSE: Duration = Duration::from_millis(50);
 /// The period of a quota: the kernel's default.
 const PERIOD_US: f64 = 100_000.0;
 const NICE: i32 = 19;
@@ -262,6 +265,8 @@ struct OwnGroup {
     version_two: bool,
     /// Where the controller makes the groups for CPU time.
     place: Option<PathBuf>,
+    /// Where it makes groups in other hierarchies of version 1.
+    others: Vec<PathBuf>,
 }
 
 impl OwnGroup {
@@ -276,7 +281,10 @@ impl OwnGroup {
             let above = two.own.parent().filter(|_| two.own != two.mount);
             Some(above.unwrap_or(&two.own).to_owned())
         });
-        Ok(Self { says, directory: one.or(two.map(|two| two.own)), version_two, place })
+        let others =
+            ["cpuset", "freezer", "memory", "blkio"].map(|controller| hierarchies.version_one(controller));
+        let others = others.into_iter().flatten().collect();
+        Ok(Self { says, directory: one.or(two.map(|two| two.own)), version_two, place, others })
     }
 
     /// A new group whose processes have the CPU time of so many cores.
@@ -310,24 +318,44 @@ impl OwnGroup {
         }
     }
 
+    fn places(&self) -> impl Iterator<Item = &PathBuf> {
+        self.place.iter().chain(&self.others)
+    }
+
     /// What the controller could not remove while the primary was in it.
     fn remove_below(&self) {
-        if let Some(place) = &self.place {
+        for place in self.places() {
             remove(&place.join(group_name()));
         }
     }
 }
 
+/// Removes the groups of this run, as soon as the last workers of its node are gone.
+pub(super) fn remove_own() -> anyhow::Result<()> {
+    let own = OwnGroup::find()?;
+    for _ in 0..GONE_LOOKS {
+        own.remove_below();
+        if !own.places().any(|place| place.join(group_name()).exists()) {
+            break;
+        }
+        std::thread::sleep(GONE_PAUSE);
+    }
+    // What is left then, the next run sweeps away.
+    Ok(())
+}
+
 /// Removes groups that runs left which were killed: real-time that they were given is given to nobody else.
 pub(super) fn sweep() -> anyhow::Result<()> {
-    let Some(place) = OwnGroup::find()?.place else { return Ok(()) };
-    let entries = fs::read_dir(&place).with_context(|| format!("list {}", place.display()))?;
-    for entry in entries.filter_map(Result::ok) {
-        let name = entry.file_name();
-        let owner =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
-        if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
-            remove(&entry.path());
+    for place in OwnGroup::find()?.places() {
+        let entries = fs::read_dir(place).with_context(|| format!("list {}", place.display()))?;
+        for entry in entries.filter_map(Result::ok) {
+            let name = entry.file_name();
+            let owner = name
+                .to_str()
+                .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+            if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+                remove(&entry.path());
+            }
         }
     }
     Ok(())
