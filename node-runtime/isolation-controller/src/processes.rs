@@ -160,19 +160,14 @@ fn is_in_background(pid: u32, thread: Pid) -> bool {
     name.is_ok_and(|name| name.starts_with(BACKGROUND_THREADS.as_bytes()))
 }
 
-/// One that ended meanwhile is no error.
+/// All are tried before an error of one is told. One that ended meanwhile is no error.
 fn for_each_thread(pid: u32, set: impl Fn(Pid) -> io::Result<()>) -> io::Result<()> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
     let ids = threads.flatten().filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-    for thread in ids {
-        match set(thread) {
-            Err(error) if error.raw_os_error() != Some(rustix::io::Errno::SRCH.raw_os_error()) => {
-                return Err(error);
-            }
-            Ok(()) | Err(_) => {}
-        }
-    }
-    Ok(())
+    ids.map(set).fold(Ok(()), |all, done| match done {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => all,
+        done => all.and(done),
+    })
 }
 
 #[cfg(test)]

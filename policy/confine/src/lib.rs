@@ -1,7 +1,8 @@
 //! A profile becomes a sandbox: namespaces, mounts, landlock, seccomp, resource limits.
 //!
 //! [`supervise()`] runs one program in a sandbox and tells how it ended; [`lock_down`] takes system
-//! calls away from a running process; a [`SchedulingClass`] is where the kernel lets a thread run. What this kernel allows is found out by doing it.
+//! calls away from a running process; a [`SchedulingClass`] is where the kernel lets a thread run. What
+//! this kernel allows is found out by doing it.
 //!
 //! Nothing here decides what a profile contains, starts a thread, or weakens a profile silently:
 //! a layer that cannot be had is an error, or a lower [`Level`] that the caller has allowed. An
