@@ -164,10 +164,14 @@ fn is_in_background(pid: u32, thread: Pid) -> bool {
 fn for_each_thread(pid: u32, set: impl Fn(Pid) -> io::Result<()>) -> io::Result<()> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(()) };
     let ids = threads.flatten().filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-    ids.map(set).fold(Ok(()), |all, done| match done {
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => all,
-        done => all.and(done),
-    })
+    let mut all = Ok(());
+    for done in ids.map(set) {
+        match done {
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+            done => all = all.and(done),
+        }
+    }
+    all
 }
 
 #[cfg(test)]

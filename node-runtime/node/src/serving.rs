@@ -215,12 +215,11 @@ impl Connection {
             workers: limits.shared_workers,
         };
         let name = match kind.class {
-            Class::Micro => "dispatcher",
+            Class::Micro => "dispatcher".to_owned(),
             // Copies of megabytes can wait: by this name the isolation controller keeps it out of real time.
-            Class::Bulk => "bulk-dispatcher",
+            Class::Bulk => format!("{BACKGROUND_THREADS}dispatcher"),
         };
-        debug_assert_eq!(kind.class == Class::Bulk, name.starts_with(BACKGROUND_THREADS));
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || engine.run(lives))?;
+        std::thread::Builder::new().name(name).spawn(move || engine.run(lives))?;
         Ok(Self { kind, lane, supervisor, tasks })
     }
 }
