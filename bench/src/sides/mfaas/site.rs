@@ -15,7 +15,7 @@ use super::node::{Started, Variable, of_one_worker};
 use crate::function::Constants;
 use crate::functions::{Example, Form, Kind};
 use crate::sides::Kit;
-use crate::sys::cpu::{descendants_micros, niceness, threads};
+use crate::sys::cpu::{niceness, threads, tree_seconds};
 use crate::sys::memory::{Held, descendants};
 
 /// What the kernel calls a worker of a node; it keeps 15 bytes of a name.
@@ -230,11 +230,9 @@ impl Site {
         Ok((self.spent()? - before).max(0.0) / begin.elapsed().as_secs_f64() / 1e4)
     }
 
-    /// CPU time of all its processes since they began, in microseconds.
+    /// CPU time of all its processes since they began, those that have ended among them, in microseconds.
     pub fn spent(&self) -> anyhow::Result<f64> {
-        let process = self.started.process();
-        let own: f64 = threads(process)?.iter().map(|thread| thread.micros).sum();
-        Ok(own + descendants_micros(process)?)
+        Ok(tree_seconds(self.started.process())? * 1e6)
     }
 
     /// All its processes but the workers of bulk calls.

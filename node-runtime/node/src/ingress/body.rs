@@ -27,9 +27,9 @@ use super::response::SMALL_BYTES_MAX;
 const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
 /// The same for a bulk function: half a megabyte a second for the largest.
 const BULK_BODY_WAIT_MAX: Duration = Duration::from_secs(120);
-/// So much of a bulk body is taken in before the thread's other connections have their turn, in bytes: a sender that is as fast as
+/// So much of a bulk body is taken in or given away before others have their turn, in bytes: a peer that is as fast as
 /// memory would keep them waiting for milliseconds.
-const TURN_BYTES: usize = 256 << 10;
+pub(super) const TURN_BYTES: usize = 256 << 10;
 /// When a caller may try again whose body found no room, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
@@ -93,6 +93,8 @@ async fn gather_into<E>(
         in_this_turn += piece.len();
         if in_this_turn >= TURN_BYTES {
             in_this_turn = 0;
+            // First to threads of this one's real-time priority, which wait for it to rest, then to its other connections.
+            std::thread::yield_now();
             tokio::task::yield_now().await;
         }
     }

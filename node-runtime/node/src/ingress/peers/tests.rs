@@ -2,9 +2,11 @@
 
 use futures::FutureExt as _;
 use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
 
 use mfaas_ident::Class;
 
+use super::super::body::TURN_BYTES;
 use super::super::response::Answer;
 use super::*;
 
@@ -89,6 +91,22 @@ fn answers_hold_their_budget_and_their_request_until_they_are_sent() {
     drop(bytes);
     assert!(Answer::of_function(large, 0, Class::Micro, &mut second).is_ok());
     assert!(place.connection().is_idle());
+}
+
+/// Between two pieces of a large answer others have their turn. Its length is said before the first.
+#[test]
+fn a_large_answer_leaves_in_pieces() {
+    let encoded: Vec<u8> = (0..TURN_BYTES * 5 / 2).map(|at| (at % 251) as u8).collect();
+    let mut answer = Answer::of_function(encoded.clone(), 10, Class::Bulk, &mut None).unwrap();
+    let mut sent = Vec::new();
+    while !answer.is_end_stream() {
+        assert_eq!(answer.size_hint().exact(), Some((encoded.len() - 10 - sent.len()) as u64));
+        let piece = answer.frame().now_or_never().unwrap().unwrap().unwrap().into_data().unwrap();
+        assert!(piece.len() <= TURN_BYTES, "{} bytes in one piece", piece.len());
+        sent.extend_from_slice(&piece);
+    }
+    assert_eq!(sent, encoded[10..]);
+    assert!(answer.frame().now_or_never().unwrap().is_none());
 }
 
 /// Bulk bodies take nothing from the budgets of others, and others nothing from theirs.
