@@ -225,6 +225,13 @@ impl GrowingRequest {
         self.frame.len() - self.body_at
     }
 
+    /// So many bytes of the body will come, or as many as may: there is room for them from now on, so that what is there is
+    /// not copied when more comes. Without such room it is, as ever.
+    pub fn expect(&mut self, body_bytes: usize) {
+        let most = self.body_at + body_bytes.min(self.body_bytes_max);
+        let _ = self.frame.try_reserve_exact(most.saturating_sub(self.frame.len()));
+    }
+
     /// Appends to the body. On an error it is as before.
     pub fn extend(&mut self, piece: &[u8]) -> Result<(), FrameError> {
         if self.body_bytes().saturating_add(piece.len()) > self.body_bytes_max {

@@ -84,6 +84,7 @@ async fn gather_into<E>(
     mut body: impl Body<Data = Bytes, Error = E> + Unpin,
     pass: Option<&Pass>,
 ) -> Result<ReceivedFrame, Problem> {
+    let announced = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
     let mut share = None;
     let mut in_this_turn = 0;
     while let Some(piece) = body.frame().await {
@@ -93,6 +94,9 @@ async fn gather_into<E>(
         in_this_turn += piece.len();
         if in_this_turn >= TURN_BYTES {
             in_this_turn = 0;
+            // Now that so much has come there are addresses for the rest, which cost nothing: without them what is there is copied
+            // now and then, in one go.
+            request.expect(announced.unwrap_or(limits::BULK_BODY_BYTES_MAX));
             // First to threads of this one's real-time priority, which wait for it to rest, then to its other connections.
             std::thread::yield_now();
             tokio::task::yield_now().await;
