@@ -97,12 +97,20 @@ async fn gather_into<E>(
             // Now that so much has come there are addresses for the rest, which cost nothing: without them what is there is copied
             // now and then, in one go.
             request.expect(announced.unwrap_or(limits::BULK_BODY_BYTES_MAX));
-            // First to threads of this one's real-time priority, which wait for it to rest, then to its other connections.
-            std::thread::yield_now();
-            tokio::task::yield_now().await;
+            let_others().await;
         }
     }
     Ok(ReceivedFrame { frame: request.finish(), share })
+}
+
+/// Lets threads of this one's real-time priority run, which wait for it to rest, and then its other connections, those among
+/// them that something has come on meanwhile.
+async fn let_others() {
+    std::thread::yield_now();
+    // Who reads a body polls again and again before it gives the thread up, so a yield of its own would be none.
+    let turn = tokio::spawn(tokio::task::yield_now());
+    // It is never aborted, and does not panic.
+    let _ = turn.await;
 }
 
 fn broken<E>(_: E) -> Problem {
