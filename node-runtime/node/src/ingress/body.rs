@@ -19,6 +19,7 @@ use mfaas_abi::limits;
 use mfaas_ident::Class;
 use mfaas_rules::codes;
 
+use super::bounds::TURN_BYTES;
 use super::peers::{Budget, Full, Pass, Share};
 use super::problem::Problem;
 use super::response::SMALL_BYTES_MAX;
@@ -27,9 +28,6 @@ use super::response::SMALL_BYTES_MAX;
 const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
 /// The same for a bulk function: half a megabyte a second for the largest.
 const BULK_BODY_WAIT_MAX: Duration = Duration::from_secs(120);
-/// So much of a bulk body is taken in or given away before others have their turn, in bytes: a peer that is as fast as
-/// memory would keep them waiting for milliseconds.
-pub(super) const TURN_BYTES: usize = 256 << 10;
 /// When a caller may try again whose body found no room, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 

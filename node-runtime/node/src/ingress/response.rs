@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use mfaas_ident::Class;
 
-use super::body::TURN_BYTES;
+use super::bounds::TURN_BYTES;
 use super::peers::{Budget, Full, Pass, Share};
 
 /// What every request gets.

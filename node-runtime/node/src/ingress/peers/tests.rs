@@ -6,7 +6,7 @@ use hyper::body::Body as _;
 
 use mfaas_ident::Class;
 
-use super::super::body::TURN_BYTES;
+use super::super::bounds::TURN_BYTES;
 use super::super::response::Answer;
 use super::*;
 
