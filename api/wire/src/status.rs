@@ -121,6 +121,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0816, 401),
     (codes::MF0817, 403),
     (codes::MF0818, 429),
+    (codes::MF0819, 504),
     (codes::MF0820, 503),
     (codes::MF0821, 400),
     (codes::MF0822, 405),

@@ -159,7 +159,14 @@ impl Worker {
         let budget_us = u32::try_from(served.budget_us).context("a long budget")?;
         let (function, memory_bytes) = (function as u32, MEMORY_BYTES);
         let frame = &self.frame;
-        Ok(self.host.submit(Submission { call_id, function, budget_us, memory_bytes, frame })?)
+        Ok(self.host.submit(Submission {
+            call_id,
+            function,
+            budget_us,
+            memory_bytes,
+            frame,
+            resumes: false,
+        })?)
     }
 
     /// Spins until the next completion, which is in `answer` then, and watches its deadline.

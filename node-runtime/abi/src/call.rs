@@ -7,6 +7,14 @@ use crate::{ContentType, Status};
 /// Version of every layout in this crate. Artifact and node must agree exactly.
 pub const ABI_VERSION: u32 = 2;
 
+/// Flag of a [`Call`]: its memory is as it was when its handler began to wait, and the body of its request
+/// is a list of outcomes ([`crate::Records`]).
+pub const FLAG_RESUMED: u32 = 1;
+
+/// What the entry returns in the place of a [`Status`] when the handler waits. The body of the response is a list of operations
+/// ([`crate::Records`]), and nothing else of it counts.
+pub const WAITS: u32 = 0x100;
+
 /// One invocation, prepared by the host and handed to the entry symbol.
 ///
 /// The host reads requests and writes responses, so that this code exists once and not in every
@@ -18,7 +26,7 @@ pub const ABI_VERSION: u32 = 2;
 pub struct Call {
     /// [`ABI_VERSION`]; the shim refuses any other with [`Status::Aborted`].
     pub abi_version: u32,
-    /// Reserved, zero.
+    /// [`FLAG_RESUMED`] or none.
     pub flags: u32,
     /// Start of the arena, aligned to 4096. It begins with a zeroed [`ArenaHeader`].
     pub arena: *mut u8,

@@ -16,11 +16,15 @@ mod call;
 mod content_type;
 mod log;
 mod status;
+mod suspended;
 
-pub use call::{ABI_VERSION, ArenaHeader, Call, Reply, RequestRecord, ResponseRecord, Span};
+pub use call::{
+    ABI_VERSION, ArenaHeader, Call, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span, WAITS,
+};
 pub use content_type::ContentType;
 pub use log::{Level, LogEntry, LogReader, log_entry_header};
 pub use status::Status;
+pub use suspended::{DONE, OperationKind, Record, Records, SuspendedFrame};
 
 /// Named limits of one invocation. The node, the worker and the SDK all refuse beyond them.
 pub mod limits {
@@ -55,6 +59,20 @@ pub mod limits {
     pub const LOG_BYTES_MAX: usize = 16 << 10;
     /// The text of one panic with its place, in bytes.
     pub const PANIC_BYTES_MAX: usize = 1 << 10;
+    /// Operations of one call that have not ended.
+    pub const OPERATIONS_MAX: usize = 64;
+    /// Operations that a call begins before it waits, and as many that it cancels; or outcomes that it hears of.
+    pub const RECORDS_MAX: usize = 2 * OPERATIONS_MAX;
+
+    /// All of these together, in bytes: a quarter of what a body may have.
+    pub const fn records_bytes_max(body_bytes_max: usize) -> usize {
+        body_bytes_max / 4
+    }
+
+    /// Memory in use of a call that waits, its arena and its image's data, in bytes: the other three quarters.
+    pub const fn state_bytes_max(body_bytes_max: usize) -> usize {
+        body_bytes_max - records_bytes_max(body_bytes_max)
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use crate::frame::{
     FrameError, GrowingRequest, Headers, RequestFrame, RequestParts, ResponseFrame, encode_checked_response,
     encode_headers, encode_request, encode_response,
 };
-use crate::{ContentType, Level, LogReader, Status, limits, log_entry_header};
+use crate::{
+    ContentType, Level, LogReader, OperationKind, Record, Records, Status, SuspendedFrame, limits,
+    log_entry_header,
+};
 
 fn request() -> Vec<u8> {
     let mut frame = Vec::new();
@@ -172,6 +175,8 @@ proptest! {
         let _ = RequestFrame::decode(&bytes).map(|frame| frame.headers.iter().count());
         let _ = ResponseFrame::decode(&bytes).map(|frame| frame.headers.iter().count());
         prop_assert!(LogReader::new(&bytes).count() <= bytes.len() / 3);
+        let suspended = SuspendedFrame::decode(&bytes, limits::BODY_BYTES_MAX);
+        prop_assert!(suspended.is_none_or(|frame| frame.records.count() <= bytes.len() / 12));
     }
 
     #[test]
@@ -228,4 +233,50 @@ fn the_bound_of_a_body_is_the_readers() {
     assert_eq!(ResponseFrame::decode(&frame).err(), Some(FrameError::TooLong("body")));
     let read = ResponseFrame::decode_within(&frame, limits::BULK_BODY_BYTES_MAX).expect("within its bound");
     assert_eq!(read.body, body);
+}
+
+/// Records and a state, as a call that waits leaves its worker.
+fn suspended(records: &[Record<'_>], state: &[u8]) -> Vec<u8> {
+    let mut list = Vec::new();
+    records.iter().for_each(|record| record.append_to(&mut list));
+    [&SuspendedFrame::head(list.len()), &*list, state].concat()
+}
+
+#[test]
+fn what_a_call_that_waits_says_is_read_as_it_was_said() {
+    let sleep = Record { id: 7, code: OperationKind::Sleep as u32, bytes: &5u64.to_le_bytes() };
+    let cancel = Record { id: 6, code: OperationKind::Cancel as u32, bytes: &[] };
+    let frame = suspended(&[sleep, cancel], b"state");
+    let read = SuspendedFrame::decode(&frame, limits::BODY_BYTES_MAX).expect("a frame");
+    assert_eq!((read.records.collect::<Vec<_>>(), read.state), (vec![sleep, cancel], &b"state"[..]));
+    let kinds = [sleep, cancel].map(|record| OperationKind::from_u32(record.code));
+    assert_eq!(kinds, [Some(OperationKind::Sleep), Some(OperationKind::Cancel)]);
+    assert_eq!([0, 3].map(OperationKind::from_u32), [None; 2]);
+}
+
+#[test]
+fn what_waits_has_bounds_of_its_own() {
+    let body_bytes_max = 4_096;
+    let most = limits::records_bytes_max(body_bytes_max);
+    let of = |bytes| suspended(&[Record { id: 1, code: 1, bytes: &vec![0; bytes] }], b"");
+    assert!(SuspendedFrame::decode(&of(most - 12), body_bytes_max).is_some());
+    assert!(SuspendedFrame::decode(&of(most - 11), body_bytes_max).is_none());
+    let state = |bytes| suspended(&[], &vec![0; bytes]);
+    assert!(SuspendedFrame::decode(&state(3_072), body_bytes_max).is_some());
+    assert!(SuspendedFrame::decode(&state(3_073), body_bytes_max).is_none());
+    let record = Record { id: 1, code: 1, bytes: &[] };
+    let many = |count| suspended(&vec![record; count], b"");
+    assert!(SuspendedFrame::decode(&many(limits::RECORDS_MAX), limits::BODY_BYTES_MAX).is_some());
+    assert!(SuspendedFrame::decode(&many(limits::RECORDS_MAX + 1), limits::BODY_BYTES_MAX).is_none());
+}
+
+#[test]
+fn a_record_that_is_not_whole_makes_a_list_none() {
+    let mut list = Vec::new();
+    Record { id: 1, code: 1, bytes: b"abc" }.append_to(&mut list);
+    for end in 1..list.len() {
+        assert!(Records::decode(&list[..end]).is_none(), "{end} bytes of it");
+    }
+    assert_eq!(Records::decode(&list).expect("a list").as_bytes(), list);
+    assert_eq!(Records::decode(&[]).expect("the empty list").count(), 0);
 }

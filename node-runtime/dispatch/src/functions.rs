@@ -23,6 +23,8 @@ pub(crate) enum Gate {
     Open,
     /// Never defined, or retired: what was accepted is still run.
     Unknown,
+    /// Revoked: what runs ends, and nothing of it begins or goes on.
+    Withdrawn,
     /// Its image could not be loaded.
     NotLoadable,
 }
@@ -37,7 +39,7 @@ pub(crate) struct Function {
     pub(crate) queue: u32,
     pub(crate) pool: u32,
     pub(crate) budget_us: u32,
-    /// Jobs that wait or run.
+    /// Jobs that wait, run or are suspended.
     pub(crate) open: u32,
     /// Crashes that led to a ban; 0: not banned.
     pub(crate) banned: u32,
@@ -74,12 +76,17 @@ impl Function {
         pinned: false,
     };
 
+    /// Whether its image is to leave as soon as no job needs it.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(self.gate, Gate::Unknown | Gate::Withdrawn)
+    }
+
     /// Whether a call may be accepted.
     pub(crate) fn admits(&self) -> Result<(), Refusal> {
         match self.gate {
             _ if self.banned != 0 => Err(Refusal::Banned { crashes: self.banned }),
             Gate::Open => Ok(()),
-            Gate::Unknown => Err(Refusal::NotServed),
+            Gate::Unknown | Gate::Withdrawn => Err(Refusal::NotServed),
             Gate::NotLoadable => Err(Refusal::NotLoadable),
         }
     }

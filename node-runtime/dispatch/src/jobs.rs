@@ -3,7 +3,7 @@
 //! A job is in at most one list at a time, so the link lies in the job: queues cost no memory of
 //! their own and nothing is allocated when a job waits.
 
-use crate::{JOBS_CAP, JobId, Moment};
+use crate::{JOBS_CAP, JobId, Moment, Outcome};
 
 /// No job: the end of a list.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -19,6 +19,8 @@ pub(crate) enum Place {
     Cold,
     /// In a worker's table.
     InWorker,
+    /// In no list: it waits for what it has asked its node for.
+    Suspended,
     /// Out of its list, to be answered in this step.
     Taken,
 }
@@ -32,28 +34,42 @@ pub(crate) struct Job {
     pub(crate) expires: Moment,
     /// What the caller asked for; [`Moment::NEVER`] when it did not.
     pub(crate) deadline: Moment,
+    /// When it may be suspended no longer: the deadline, or what a call may take.
+    pub(crate) ends: Moment,
     pub(crate) function: u32,
     /// The queue and pool that it waits or runs in, even if the function moved since.
     pub(crate) queue: u32,
     pub(crate) pool: u32,
+    /// What is left of its CPU time.
     pub(crate) budget_us: u32,
+    /// Which load of the function's image runs it: [`crate::functions::Function::stamp`].
+    pub(crate) stamp: u32,
     pub(crate) next: u32,
     pub(crate) place: Place,
     /// It runs for the second time, since a worker died with it.
     pub(crate) again: bool,
+    /// It was suspended, and what it was by then cannot be run twice.
+    pub(crate) has_waited: bool,
     /// What its tenant was charged when it started, in microseconds.
     pub(crate) charged_us: u32,
 }
 
 impl Job {
+    /// How it ends that may take no longer.
+    pub(crate) fn end_at(&self, now: Moment) -> Outcome {
+        if self.deadline <= now { Outcome::DeadlinePassed } else { Outcome::TookTooLong }
+    }
+
     /// Whether it is in one of the lists of jobs that wait.
     pub(crate) fn waits(&self) -> bool {
         match self.place {
             Place::Queued | Place::Cold => true,
-            Place::Free | Place::InWorker | Place::Taken => false,
+            Place::Free | Place::InWorker | Place::Suspended | Place::Taken => false,
         }
     }
 }
+
+const _: () = assert!(size_of::<Job>() == 64);
 
 /// All open jobs.
 #[derive(Debug)]
@@ -110,6 +126,12 @@ impl Jobs {
         record.next = self.free;
         self.free = index;
         self.open -= 1;
+    }
+
+    /// Where an open job is in the table.
+    pub(crate) fn find(&self, id: JobId) -> Option<u32> {
+        let record = self.records.get(id.index())?;
+        (record.place != Place::Free && record.id == id).then_some(id.index() as u32)
     }
 
     pub(crate) fn get(&self, index: u32) -> &Job {

@@ -9,7 +9,8 @@
 //! all share where the site decided so. Functions come and go while workers stay. A function is
 //! *cold* (known, no slot), *loading* or *resident* (it has a slot); calls of one that is
 //! not resident wait for it. A worker belongs to a *pool* ([`PoolKey`]) and holds a bounded number of
-//! calls that it answers in order. Pools get workers when calls wait and lose them when nobody calls
+//! calls that it answers in order. A call that waits for what it asked the node for is *suspended*: it is in no worker, and its
+//! image stays ([`Scheduler::suspended`], [`Scheduler::resume`]). Pools get workers when calls wait and lose them when nobody calls
 //! ([`Command::Spawn`], [`Command::Stop`]), within a number of processes that all share.
 //!
 //! What it never does:
@@ -19,6 +20,7 @@
 //!   worker that maps another slab than the one that the slot lies in;
 //! - it never starts a job on a worker that is doomed or leaves, or on a worker of another pool;
 //! - it never bans for the death of a worker that ran anything but the banned function;
+//! - it never lets a call go on that was suspended with another image than the one that it was suspended in;
 //! - it never believes a worker: a completion for a job that the worker does not run is a
 //!   violation, and the worker is killed.
 
@@ -35,6 +37,8 @@ mod scaling;
 mod scheduler;
 mod slabs;
 mod strikes;
+mod suspended;
+mod suspension;
 mod turns;
 mod waiting;
 mod worker;
@@ -273,17 +277,26 @@ pub type Commands = Vec<Command>;
 pub enum Outcome {
     /// The worker answered; the caller of [`Scheduler::completed`] holds its output.
     Finished,
-    /// The worker died with the job on its core or behind it, or no worker is left to run it.
+    /// It was suspended, and had no CPU time left to go on with.
+    OverBudget,
+    /// It was suspended, and took longer than a call may.
+    TookTooLong,
+    /// It was to be suspended, and as many calls were as may be.
+    TooManySuspended,
+    /// It was suspended, and what it waited for could never come.
+    Stuck,
+    /// The worker died with the job on its core or behind it, or no worker is left to run it, or the image is gone that it was
+    /// suspended in.
     Lost,
     /// The job was still running at its wall backstop and its worker was killed.
     Overdue,
     /// No worker became free within the waiting limit.
     WaitedTooLong,
-    /// The caller's own deadline passed while the job waited; it did not run.
+    /// The caller's own deadline passed while the job waited or was suspended.
     DeadlinePassed,
-    /// The function was revoked while the job waited.
+    /// The function was revoked while the job waited or was suspended.
     Withdrawn,
-    /// The function was banned while the job waited.
+    /// The function was banned while the job waited or was suspended.
     Banned,
     /// The function was cold and its image could not be loaded.
     LoadFailed,

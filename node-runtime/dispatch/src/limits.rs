@@ -16,6 +16,12 @@ pub struct Limits {
     pub waiting_per_tenant: usize,
     /// How long a job may wait, in microseconds.
     pub wait_us_max: u64,
+    /// Jobs that may be suspended on the whole node.
+    pub suspended_max: usize,
+    /// Jobs of one tenant that may be suspended, over all of its functions.
+    pub suspended_per_tenant: usize,
+    /// How long a job may take that is suspended, from its acceptance on, in microseconds.
+    pub call_us_max: u64,
     /// Jobs that one worker may hold, running one included; 1 to [`IN_WORKER_CAP`].
     pub in_worker_max: usize,
     /// A job is put behind others in a worker only while the CPU budgets of those together are below
@@ -66,6 +72,9 @@ impl Limits {
         waiting_max: 16_384,
         waiting_per_tenant: 2_048,
         wait_us_max: 5_000_000,
+        suspended_max: 100_000,
+        suspended_per_tenant: 50_000,
+        call_us_max: 60_000_000,
         in_worker_max: 8,
         pipeline_budget_us_max: 1_000,
         backstop_factor: 20,
@@ -92,6 +101,9 @@ impl Limits {
         waiting_max: 256,
         waiting_per_tenant: 64,
         wait_us_max: 600_000_000,
+        suspended_max: 1_024,
+        suspended_per_tenant: 256,
+        call_us_max: 3_600_000_000,
         in_worker_max: 1,
         workers_max: 1,
         // What a call has to wait for is another call, which may take minutes, and not a few microseconds.

@@ -73,7 +73,7 @@ impl Scheduler {
     pub fn ban(&mut self, function: FunctionId, crashes: u32, commands: &mut Commands) -> Result<(), Misuse> {
         let limits = self.limits;
         self.functions.ensure(function, &limits)?.banned = crashes.max(1);
-        self.end_waiting(|job| job.function == function.0, |_| Outcome::Banned, commands);
+        self.end_at_rest(function, Outcome::Banned, commands);
         Ok(())
     }
 
@@ -116,6 +116,13 @@ impl Scheduler {
         self.queues[self.functions[function].queue].tenant
     }
 
+    /// Ends what does not run of a function that may not go on.
+    pub(crate) fn end_at_rest(&mut self, function: FunctionId, outcome: Outcome, commands: &mut Commands) {
+        let of_it = |job: &Job| job.function == function.0;
+        self.end_waiting(of_it, |_| outcome, commands);
+        self.end_suspended(of_it, outcome, commands);
+    }
+
     /// Lets a function run alone for a while.
     fn suspect(&mut self, now: Moment, function: u32, commands: &mut Commands) {
         let until = now.plus(self.limits.suspect_us);
@@ -124,7 +131,7 @@ impl Scheduler {
             suspect.until = until;
             return;
         }
-        if self.stopping || known.banned != 0 || known.gate == Gate::Unknown && known.open == 0 {
+        if self.stopping || known.banned != 0 || known.is_leaving() && known.open == 0 {
             return;
         }
         let slab = self.pools[known.pool].key.slab;
@@ -168,7 +175,7 @@ impl Scheduler {
     }
 
     /// A job that is in no list goes where its function is now.
-    fn change_pool(&mut self, index: u32) {
+    pub(crate) fn change_pool(&mut self, index: u32) {
         let job = self.jobs.get_mut(index);
         let (before, known) = (job.pool, &self.functions[job.function]);
         (job.queue, job.pool) = (known.queue, known.pool);
@@ -188,7 +195,7 @@ impl Scheduler {
         let Some(crashes) = self.strikes.crash(now, function, tenant, &self.limits) else { return };
         self.functions[function.0].banned = crashes;
         commands.push(Command::Ban { function, crashes });
-        self.end_waiting(|job| job.function == function.0, |_| Outcome::Banned, commands);
+        self.end_at_rest(function, Outcome::Banned, commands);
     }
 
     /// Answers a job of a dead worker, or lets it wait for another worker.
@@ -215,9 +222,8 @@ impl Scheduler {
     }
 }
 
-/// A retired function may drain, a revoked one must not start: the two look the same here, so neither
-/// runs again.
+/// What has waited is not what the caller sent, and what its function left with the node is not to be had twice.
 fn may_run_again(functions: &Functions, job: &Job) -> bool {
     let known = &functions[job.function];
-    known.idempotent && known.banned == 0 && known.gate == Gate::Open && !job.again
+    known.idempotent && known.banned == 0 && known.gate == Gate::Open && !job.again && !job.has_waited
 }

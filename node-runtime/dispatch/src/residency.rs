@@ -72,20 +72,25 @@ impl Scheduler {
 
     /// Accepts no more calls of the function; those accepted still run, then its image is unloaded.
     pub fn retire(&mut self, function: FunctionId, commands: &mut Commands) {
-        if self.functions.get(function.0).is_none() {
-            return;
-        }
-        self.set_gate(function.0, Gate::Unknown, commands);
-        if self.functions[function.0].open == 0 {
-            self.settle(function.0, commands);
+        if self.functions.get(function.0).is_some_and(|known| known.gate != Gate::Withdrawn) {
+            self.close(function.0, Gate::Unknown, commands);
         }
     }
 
-    /// Accepts no more calls of a revoked function and answers those that did not start.
+    /// Accepts no more calls of a revoked function and answers those that do not run. What runs of them
+    /// ends, and is answered when it would wait.
     pub fn withdraw(&mut self, function: FunctionId, commands: &mut Commands) {
-        self.retire(function, commands);
-        let of_it = |job: &crate::jobs::Job| job.function == function.0;
-        self.end_waiting(of_it, |_| Outcome::Withdrawn, commands);
+        if self.functions.get(function.0).is_some() {
+            self.close(function.0, Gate::Withdrawn, commands);
+            self.end_at_rest(function, Outcome::Withdrawn, commands);
+        }
+    }
+
+    fn close(&mut self, index: u32, gate: Gate, commands: &mut Commands) {
+        self.set_gate(index, gate, commands);
+        if self.functions[index].open == 0 {
+            self.settle(index, commands);
+        }
     }
 
     /// The loader put the image into `slot` of `slab`, where it takes `bytes`.
@@ -173,6 +178,9 @@ impl Scheduler {
                 lost.push((Reverse(!known.cold.is_empty()), Reverse(known.used), index));
             }
         }
+        // What has waited has pointers into images that are gone.
+        self.end_waiting(|job| job.has_waited, |_| Outcome::Lost, commands);
+        self.end_suspended(|_| true, Outcome::Lost, commands);
         self.admit_wanted(commands);
         lost.sort_unstable();
         for (_, _, index) in lost {
@@ -332,7 +340,7 @@ impl Scheduler {
     #[inline]
     pub(crate) fn settle(&mut self, index: u32, commands: &mut Commands) {
         let known = &self.functions[index];
-        if known.open == 0 && known.gate == Gate::Unknown && known.phase == Phase::Resident {
+        if known.open == 0 && known.is_leaving() && known.phase == Phase::Resident {
             self.unload(index, commands);
         }
         if !self.room.wanted.is_empty() {

@@ -7,6 +7,7 @@ use crate::pool::{Pool, Pools};
 use crate::room::Room;
 use crate::slabs::Slabs;
 use crate::strikes::Strikes;
+use crate::suspended::Suspended;
 use crate::turns::Queues;
 use crate::waiting::Waiting;
 use crate::worker::{State, Worker, Workers};
@@ -22,6 +23,8 @@ pub struct Snapshot {
     pub waiting: usize,
     /// Accepted jobs in workers.
     pub running: usize,
+    /// Accepted jobs that wait for what they asked the node for, in no worker.
+    pub suspended: usize,
     /// Workers that take jobs.
     pub workers: usize,
     /// Worker processes that are there or being started or leaving.
@@ -49,6 +52,7 @@ impl Snapshot {
         Self {
             waiting: self.waiting + other.waiting,
             running: self.running + other.running,
+            suspended: self.suspended + other.suspended,
             workers: self.workers + other.workers,
             processes: self.processes + other.processes,
             pools: self.pools + other.pools,
@@ -68,6 +72,7 @@ pub struct Scheduler {
     pub(crate) limits: Limits,
     pub(crate) jobs: Jobs,
     pub(crate) waiting: Waiting,
+    pub(crate) suspended: Suspended,
     pub(crate) functions: Functions,
     pub(crate) queues: Queues,
     pub(crate) pools: Pools,
@@ -88,6 +93,7 @@ impl Scheduler {
             limits,
             jobs: Jobs::default(),
             waiting: Waiting::default(),
+            suspended: Suspended::default(),
             functions: Functions::default(),
             queues: Queues::default(),
             pools: Pools::default(),
@@ -125,13 +131,16 @@ impl Scheduler {
             id: JobId(0),
             expires: deadline.min(now.plus(self.limits.wait_us_max)),
             deadline,
+            ends: deadline.min(now.plus(self.limits.call_us_max)),
             function: function.0,
             queue: known.queue,
             pool: known.pool,
             budget_us: known.budget_us,
+            stamp: 0,
             next: NONE,
             place: Place::InWorker,
             again: false,
+            has_waited: false,
             charged_us: 0,
         };
         let resident = known.phase == Phase::Resident;
@@ -161,9 +170,30 @@ impl Scheduler {
         over_budget: bool,
         commands: &mut Commands,
     ) {
-        let Some(worker) = self.workers.living(id) else { return };
+        let Some((index, _)) = self.take_off_core(now, id, job, cpu_us, over_budget, commands) else {
+            return;
+        };
+        let pool = self.jobs.get(index).pool;
+        self.finish(index, Outcome::Finished, commands);
+        self.feed_if_queued(now, pool, commands);
+    }
+
+    /// Takes the job off the worker's core that it has just answered for, and lets it begin with the next; where the job is and what
+    /// it used in microseconds. Nothing where the worker is not to be believed.
+    #[inline]
+    pub(crate) fn take_off_core(
+        &mut self,
+        now: Moment,
+        id: WorkerId,
+        job: JobId,
+        cpu_us: u64,
+        over_budget: bool,
+        commands: &mut Commands,
+    ) -> Option<(u32, u64)> {
+        let worker = self.workers.living(id)?;
         let Some(first) = worker.first().filter(|first| self.jobs.get(*first).id == job) else {
-            return self.doom(id.place, KillReason::Violation, commands);
+            self.doom(id.place, KillReason::Violation, commands);
+            return None;
         };
         let run_us = now.since(worker.started);
         let used_us = worker.bill(run_us, cpu_us);
@@ -174,7 +204,7 @@ impl Scheduler {
         self.waiting.ran(run_us);
         self.workers.count_finished(over_budget);
         self.settle_charge(first, Some(used_us));
-        let Some(worker) = self.workers.living(id) else { return };
+        let worker = self.workers.living(id)?;
         match next {
             Some(next) => worker.start(now, self.jobs.get(next).budget_us, &self.limits),
             None => {
@@ -188,7 +218,12 @@ impl Scheduler {
             }
         }
         self.passed(id.place, 1, commands);
-        self.finish(first, Outcome::Finished, commands);
+        Some((first, used_us))
+    }
+
+    /// After a worker of the pool has got room.
+    #[inline]
+    pub(crate) fn feed_if_queued(&mut self, now: Moment, pool: u32, commands: &mut Commands) {
         if self.pools[pool].queued() > 0 {
             self.feed(now, pool, commands);
         }
@@ -206,6 +241,9 @@ impl Scheduler {
         if self.waiting.expiry_due() <= now {
             self.expire(now, commands);
         }
+        if self.suspended.due() <= now {
+            self.expire_suspended(now, commands);
+        }
         if self.scaling_due() <= now {
             self.scale(now, commands);
         }
@@ -215,7 +253,8 @@ impl Scheduler {
     pub fn next_deadline(&self) -> Option<Moment> {
         let busy = self.workers.busy().iter().map(|place| &self.workers[*place]);
         let backstops = busy.filter(|worker| runs(worker)).map(|worker| worker.backstop);
-        let next = backstops.fold(self.waiting.expiry_due().min(self.scaling_due()), Moment::min);
+        let due = self.waiting.expiry_due().min(self.scaling_due()).min(self.suspended.due());
+        let next = backstops.fold(due, Moment::min);
         (next != Moment::NEVER).then_some(next)
     }
 
@@ -237,7 +276,8 @@ impl Scheduler {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             waiting: self.waiting.all(),
-            running: self.jobs.open() - self.waiting.all(),
+            running: self.jobs.open() - self.waiting.all() - self.suspended.all(),
+            suspended: self.suspended.all(),
             workers: self.pools.ready(),
             processes: self.workers.processes(),
             pools: self.pools.manned(),
@@ -256,7 +296,7 @@ impl Scheduler {
     /// The worker for the next job: the idle one that worked least, else the one with the least to do
     /// of those that take more.
     #[inline]
-    fn choose(&self, pool: u32) -> Option<u16> {
+    pub(crate) fn choose(&self, pool: u32) -> Option<u16> {
         let pool = &self.pools[pool];
         let worker = |place: &u16| &self.workers[*place];
         if !pool.idle.is_empty() && pool.busy() < self.runs_max(pool) {
@@ -377,9 +417,10 @@ impl Scheduler {
 
     /// Puts the job into the worker's table. The caller found the worker with [`Self::choose`].
     #[inline]
-    fn start(&mut self, now: Moment, place: u16, index: u32, commands: &mut Commands) {
+    pub(crate) fn start(&mut self, now: Moment, place: u16, index: u32, commands: &mut Commands) {
         let job = self.jobs.get_mut(index);
         job.place = Place::InWorker;
+        job.stamp = self.functions[job.function].stamp;
         let queue = &mut self.queues[job.queue];
         job.charged_us = self.pools[queue.pool].turns.charge(job.queue, queue);
         let worker = &mut self.workers[place];
@@ -443,7 +484,7 @@ impl Scheduler {
             Place::Cold => {
                 self.functions[job.function].cold.take_where(&mut self.jobs, wanted, taken);
             }
-            Place::Free | Place::InWorker | Place::Taken => {}
+            Place::Free | Place::InWorker | Place::Suspended | Place::Taken => {}
         }
     }
 
@@ -486,5 +527,5 @@ fn runs(worker: &Worker) -> bool {
 }
 
 fn expired(job: &Job, now: Moment) -> Outcome {
-    if job.deadline <= now { Outcome::DeadlinePassed } else { Outcome::WaitedTooLong }
+    if job.ends <= now { job.end_at(now) } else { Outcome::WaitedTooLong }
 }

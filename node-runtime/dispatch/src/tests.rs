@@ -7,6 +7,7 @@ mod pools;
 mod residency;
 mod simulation;
 mod strikes;
+mod suspended;
 mod world;
 
 use mfaas_ident::Budget;
@@ -20,6 +21,9 @@ const LIMITS: Limits = Limits {
     waiting_max: 4,
     waiting_per_tenant: 3,
     wait_us_max: 100_000,
+    suspended_max: 4,
+    suspended_per_tenant: 3,
+    call_us_max: 400_000,
     in_worker_max: 3,
     pipeline_budget_us_max: 200,
     backstop_factor: 2,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::frame::{FrameError, RequestParts};
 use mfaas_abi::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max};
-use mfaas_abi::{ABI_VERSION, ResponseRecord, Span, Status};
+use mfaas_abi::{ABI_VERSION, FLAG_RESUMED, RequestRecord, ResponseRecord, Span, Status, WAITS};
 use mfaas_ident::{Budget, MemoryLimit};
 use mfaas_inspect::verify::BUNDLE_BYTES;
 
@@ -19,6 +19,7 @@ use crate::signals::HandlerStack;
 use crate::slab::{self, Slab};
 use crate::slot_cache::SlotCache;
 use crate::state::{self, End};
+use crate::suspended::{self, Saved};
 use crate::{Clock, ExecutorError, Keys, bind, budget, gate, judge, keys, maps, memory, signals, window};
 
 /// Where functions run. One in a process; it cannot leave its thread.
@@ -51,8 +52,10 @@ pub struct Outcome<'a> {
     pub status: Status,
     /// Whether this was the image's first call in this executor.
     pub cold: bool,
-    /// The response frame: decodable if the status is `Ok` or `HandlerError`, else empty. The executor's own
-    /// memory.
+    /// The call has not ended: it waits, and its status is `Ok`.
+    pub waits: bool,
+    /// The response frame: decodable if the status is `Ok` or `HandlerError`, else empty. Of a call that waits, its operations and
+    /// what was put aside of it (`mfaas_abi::SuspendedFrame`). The executor's own memory.
     pub response: &'a [u8],
     /// Log records (`mfaas_abi::LogReader`).
     pub logs: &'a [u8],
@@ -75,6 +78,39 @@ pub enum CallError {
     /// The request is no frame.
     #[error("the request is not a frame: {0}")]
     NotARequest(FrameError),
+    /// What is to be resumed is no call of the image that is resident in the slot.
+    #[error("what is to be resumed is not a call of the function in the slot")]
+    NotItsState,
+}
+
+/// What a run of a call begins with.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// Its request.
+    Request,
+    /// What was put aside of it.
+    Suspended(Saved),
+}
+
+impl Origin {
+    /// What the first run gets, of an image that was content with `known`.
+    fn sizes(self, known: Sizes) -> Sizes {
+        match self {
+            Self::Request => known,
+            Self::Suspended(saved) => Sizes { arena: known.arena.max(saved.size), ..known },
+        }
+    }
+}
+
+/// Reads the frame in the request's place into the call's record.
+type ReadFrame = fn(&mut Executor, &Resident, usize) -> Result<Origin, CallError>;
+
+/// What all runs of a call have in common.
+struct Runs {
+    image: Resident,
+    frame_bytes: usize,
+    limits: Limits,
+    read: ReadFrame,
 }
 
 impl Executor {
@@ -181,24 +217,54 @@ impl Executor {
         limits: Limits,
         watch: &AtomicU64,
     ) -> Result<Ended<'_>, CallError> {
-        let request_bytes = request_bytes.min(self.call_memory.request().1);
+        self.enter(slot, request_bytes, limits, watch, Self::read_request)
+    }
+
+    /// Goes on with a call that was put aside: the first `frame_bytes` of [`Self::request`] are what it hears and its state
+    /// (`mfaas_abi::SuspendedFrame`). All else is as in [`Self::call`], the budget included: what is left of the call's is the caller's
+    /// to say.
+    ///
+    /// # Errors
+    /// [`CallError`], with nothing run and the frame wiped.
+    pub fn resume(
+        &mut self,
+        slot: u32,
+        frame_bytes: usize,
+        limits: Limits,
+        watch: &AtomicU64,
+    ) -> Result<Ended<'_>, CallError> {
+        self.enter(slot, frame_bytes, limits, watch, Self::read_suspended)
+    }
+
+    fn enter(
+        &mut self,
+        slot: u32,
+        frame_bytes: usize,
+        limits: Limits,
+        watch: &AtomicU64,
+        read: ReadFrame,
+    ) -> Result<Ended<'_>, CallError> {
+        let frame_bytes = frame_bytes.min(self.call_memory.request().1);
         let image = self.slab.image(slot as usize).filter(|_| self.slab.open_ready().is_ok());
         let Some(image) = image else {
-            return Err(self.refused(request_bytes, CallError::NotResident));
+            return Err(self.refused(frame_bytes, CallError::NotResident));
         };
-        if let Err(error) = self.read_request(request_bytes) {
-            return Err(self.refused(request_bytes, CallError::NotARequest(error)));
-        }
+        let origin = match read(self, &image, frame_bytes) {
+            Ok(origin) => origin,
+            Err(error) => return Err(self.refused(frame_bytes, error)),
+        };
         if self.slot_cache.is_distant(slot) {
             slab::prefetch(&image);
         }
         self.settle_unless(&image);
-        let (sizes, cold) = self.slot_cache.of(slot, image.generation);
+        let (known, cold) = self.slot_cache.of(slot, image.generation);
+        let sizes = origin.sizes(known);
         let departures = self.slab.departures();
         if cold || std::mem::replace(&mut self.departures, departures) != departures {
             gate::serialise();
         }
-        let (ran, used) = self.run_in_budget(&image, request_bytes, limits, sizes, watch);
+        let runs = Runs { image, frame_bytes, limits, read };
+        let (ran, used) = self.run_in_budget(&runs, origin, sizes, watch);
         self.unwiped = Some(image);
         let sizes = if ran.end == End::OverBudget {
             roomy(sizes, ran.sizes)
@@ -208,7 +274,7 @@ impl Executor {
             ran.sizes
         };
         self.slot_cache.keep(slot, image.generation, sizes);
-        self.last = Last { ran, used, cold, limits, request_bytes };
+        self.last = Last { ran, used, cold, limits, request_bytes: frame_bytes };
         Ok(Ended { executor: self })
     }
 
@@ -243,19 +309,12 @@ impl Executor {
     }
 
     /// Runs the image, however often, in one budget, and says what all of it used.
-    fn run_in_budget(
-        &mut self,
-        image: &Resident,
-        request_bytes: usize,
-        limits: Limits,
-        sizes: Sizes,
-        watch: &AtomicU64,
-    ) -> (Ran, Used) {
-        slab::restore(image);
-        self.prepare(limits, sizes);
-        let budget_ns = limits.budget.as_micros().saturating_mul(1_000);
+    fn run_in_budget(&mut self, runs: &Runs, origin: Origin, sizes: Sizes, watch: &AtomicU64) -> (Ran, Used) {
+        self.place(&runs.image, origin);
+        self.prepare(runs.limits, sizes, origin);
+        let budget_ns = runs.limits.budget.as_micros().saturating_mul(1_000);
         state::with(|state| state.budget.begin(budget_ns, watch));
-        let ran = self.run_in_room(image, request_bytes, limits, sizes);
+        let ran = self.run_in_room(runs, sizes);
         let used = state::with(|state| state.budget.end(watch));
         (ran, used)
     }
@@ -264,20 +323,19 @@ impl Executor {
     /// of its budget left. Nobody has seen anything of a call that is run again; the function itself can see
     /// by addresses and clocks which run it is in, and gains nothing: all of them are one call's. What the
     /// executor does between two of them is the call's as well.
-    fn run_in_room(&mut self, image: &Resident, request_bytes: usize, limits: Limits, sizes: Sizes) -> Ran {
+    fn run_in_room(&mut self, runs: &Runs, sizes: Sizes) -> Ran {
+        let Runs { image, frame_bytes, limits, read } = runs;
         let mut ran = self.run(image, sizes);
-        while let Some(larger) = self.outgrown(&ran, limits) {
+        while let Some(larger) = self.outgrown(&ran, *limits) {
             if state::with(|state| state.budget.is_used_up(true)) {
                 return Ran { end: End::OverBudget, ..ran };
             }
             self.wipe(&ran, 0);
-            // The record was wiped. What was a request a moment ago is one, unless code that is not safe has
+            // The record was wiped. What was a frame a moment ago is one, unless code that is not safe has
             // changed it.
-            if self.read_request(request_bytes).is_err() {
-                return ran;
-            }
-            slab::restore(image);
-            self.prepare(limits, larger);
+            let Ok(origin) = read(self, image, *frame_bytes) else { return ran };
+            self.place(image, origin);
+            self.prepare(*limits, larger, origin);
             ran = self.run(image, larger);
         }
         ran
@@ -285,10 +343,11 @@ impl Executor {
 
     /// Writes the parts of the request into the call's record, once for all images: a function finds them
     /// made. Straight to their place: a copy of a record that was just written waits for its parts.
-    fn read_request(&mut self, bytes: usize) -> Result<(), FrameError> {
+    fn read_request(&mut self, _: &Resident, bytes: usize) -> Result<Origin, CallError> {
         let record = self.call_memory.call();
         let body_bytes_max = self.call_memory.body_bytes_max();
-        let parts = RequestParts::decode(&self.request()[..bytes], body_bytes_max)?;
+        let parts = RequestParts::decode(self.call_memory.frame(bytes), body_bytes_max)
+            .map_err(CallError::NotARequest)?;
         // SAFETY: INV-EXECUTOR-2. The record's place in the call memory, aligned and apart from the request, and no call
         // runs.
         let request = unsafe { &mut (*record).request };
@@ -297,17 +356,47 @@ impl Executor {
         request.headers = Span::of(parts.headers.as_bytes());
         request.header_count = parts.headers.len();
         request.body = Span::of(parts.body);
-        Ok(())
+        Ok(Origin::Request)
+    }
+
+    /// Writes what a call hears that is resumed into its record.
+    fn read_suspended(&mut self, image: &Resident, bytes: usize) -> Result<Origin, CallError> {
+        let record = self.call_memory.call();
+        let frame = self.call_memory.frame(bytes);
+        let saved = Saved::read(frame, image, &self.call_memory).ok_or(CallError::NotItsState)?;
+        let none = Span::of(&frame[..0]);
+        // SAFETY: INV-EXECUTOR-2. As in `read_request`.
+        unsafe {
+            (*record).request = RequestRecord {
+                method: none,
+                path: none,
+                headers: none,
+                header_count: 0,
+                body: saved.outcomes,
+            };
+        }
+        Ok(Origin::Suspended(saved))
+    }
+
+    /// Makes the image's data, and of a call that was put aside its arena, what the next run begins with.
+    fn place(&self, image: &Resident, origin: Origin) {
+        match origin {
+            Origin::Request => slab::restore(image),
+            Origin::Suspended(saved) => saved.restore(image, &self.call_memory),
+        }
     }
 
     /// Writes the rest of the call's record.
-    fn prepare(&self, limits: Limits, sizes: Sizes) {
+    fn prepare(&self, limits: Limits, sizes: Sizes, origin: Origin) {
         let (arena, bytes) = self.call_memory.arena(sizes.arena);
         let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
         // SAFETY: INV-EXECUTOR-2. As in `read_request`.
         let call = unsafe { &mut *self.call_memory.call() };
         call.abi_version = ABI_VERSION;
-        call.flags = 0;
+        call.flags = match origin {
+            Origin::Request => 0,
+            Origin::Suspended(_) => FLAG_RESUMED,
+        };
         call.arena = arena;
         call.arena_bytes = memory.min(bytes);
         call.response = ResponseRecord::NONE;
@@ -430,13 +519,21 @@ pub struct Ended<'executor> {
 impl Ended<'_> {
     /// What the call left.
     pub fn outcome(&mut self) -> Outcome<'_> {
-        let Executor { call_memory, message, frame, last, .. } = &mut *self.executor;
+        let Executor { call_memory, message, frame, last, unwiped, .. } = &mut *self.executor;
         let Last { ran, used, cold, limits, .. } = &*last;
         // SAFETY: INV-EXECUTOR-2 and 6. The function may have written any bytes there: numbers and
         // pointers that are checked before use.
         let response = unsafe { &(*call_memory.call()).response };
         frame.clear();
-        let (status, unfit) = judge::judge(call_memory, ran.sizes.arena, ran.end, response, frame);
+        // Its data is wiped later than the call ends.
+        let waiting = unwiped.as_ref().filter(|_| ran.end == End::Returned(WAITS));
+        let (status, unfit) = match waiting {
+            Some(image) => match suspended::save(call_memory, ran.sizes.arena, image, response, frame) {
+                Ok(()) => (Status::Ok, None),
+                Err(unfit) => (unfit.status(), Some(unfit)),
+            },
+            None => judge::judge(call_memory, ran.sizes.arena, ran.end, response, frame),
+        };
         message.wipe();
         message.describe(ran.end, unfit, *limits);
         // SAFETY: INV-EXECUTOR-1. No call runs, and the executor is borrowed as long as the slice, so nobody
@@ -445,6 +542,7 @@ impl Ended<'_> {
         Outcome {
             status,
             cold: *cold,
+            waits: waiting.is_some() && unfit.is_none(),
             response: frame,
             logs,
             message: message.as_bytes(),

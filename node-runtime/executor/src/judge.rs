@@ -15,6 +15,25 @@ pub(crate) enum Unfit {
     Record,
     /// The response is none that HTTP or our limits allow.
     Response(FrameError),
+    /// The call waits, and its operations are none, too many or too long.
+    Operations,
+    /// The call waits with more memory in use than may be put aside.
+    State {
+        /// What it uses, in bytes.
+        bytes: usize,
+        /// What may be, in bytes.
+        most: usize,
+    },
+}
+
+impl Unfit {
+    /// How the call ended.
+    pub(crate) fn status(self) -> Status {
+        match self {
+            Self::Status | Self::Record | Self::Response(_) | Self::Operations => Status::BadOutput,
+            Self::State { .. } => Status::OutOfMemory,
+        }
+    }
 }
 
 /// Status of a call that ended so; what it answered is appended to `frame`, which is empty. `response`
@@ -31,11 +50,11 @@ pub(crate) fn judge(
             Some(status @ (Status::Ok | Status::HandlerError)) => {
                 return match answer(call_memory, size, response, frame) {
                     Ok(()) => (status, None),
-                    Err(unfit) => (Status::BadOutput, Some(unfit)),
+                    Err(unfit) => (unfit.status(), Some(unfit)),
                 };
             }
             Some(Status::Aborted) => Status::Aborted,
-            Some(_) | None => return (Status::BadOutput, Some(Unfit::Status)),
+            Some(_) | None => return (Unfit::Status.status(), Some(Unfit::Status)),
         },
         End::Panicked => Status::Panicked,
         End::OutOfMemory(_) => Status::OutOfMemory,
@@ -75,7 +94,7 @@ fn answer(
 }
 
 /// Bytes that lie in the arena. None lie everywhere.
-fn bytes(call_memory: &CallMemory, size: u8, span: Span) -> Option<&[u8]> {
+pub(crate) fn bytes(call_memory: &CallMemory, size: u8, span: Span) -> Option<&[u8]> {
     if span.bytes == 0 {
         return Some(&[]);
     }

@@ -11,7 +11,8 @@
 //! it calls a host function that ends it (panic, out of memory, abort); or a signal handler finds
 //! that it must end (budget, fault, denied system call). In the last two the function's stack is
 //! abandoned where it stands: nothing of it is unwound, dropped or unlocked, since all that it
-//! wrote is wiped.
+//! wrote is wiped. A call that returns because it waits is put aside ([`Outcome::waits`]): its memory leaves with its
+//! outcome, is wiped as any other's, and comes back with [`Executor::resume`].
 //!
 //! Invariants:
 //! - INV-EXECUTOR-1: one executor in a process, which never leaves its thread; the record in `state` is
@@ -59,6 +60,8 @@
 //!   `keyed`; noticed by `registers_are_the_hosts_again`.
 //! - INV-EXECUTOR-16: between the labels of `library` stand instructions and nothing else, which `link`
 //!   copies; they pass the verifier. Kept by `library`; demanded by `writer`.
+//! - INV-EXECUTOR-17: what was put aside of a call comes back to the image that it is of, into its data and the arena of a
+//!   call, and is as long as they are. Kept by `suspended`; noticed by `what_was_put_aside_comes_back_to_its_own_image_alone`.
 //!
 //! It must never run an image's constructors or destructors, never trust a value that a function
 //! wrote, and never return from a call before the call's memory is wiped.
@@ -91,6 +94,7 @@ mod signals;
 mod slab;
 mod slot_cache;
 mod state;
+mod suspended;
 mod text;
 mod trial;
 mod window;

@@ -1,9 +1,10 @@
 //! Memory: mappings, and the call memory that functions work in.
 //!
-//! Call memory is mapped once and wiped after every call. There are several arenas and several
-//! stacks, each with guards around it, from a little to as much as a call may have. A call gets the
+//! Call memory is mapped once and wiped after every call. There are several stacks, each with guards around it, and
+//! several arenas, which all begin at the same address, from a little to as much as a call may have. A call gets the
 //! smallest that its function has been content with; one that outgrows them is run again in the
-//! next. So wiping covers all that a call was given, and costs small calls little. What is no safe
+//! next. So wiping covers all that a call was given, and costs small calls little; and a call that was put aside
+//! comes back to its addresses however large its arena is by then. What is no safe
 //! code can write to the others too; a call that shows itself as such has all of them wiped.
 //!
 //! It must never hand out a range without guards around it, and a wipe must never depend on what a
@@ -230,7 +231,7 @@ impl Sizes {
     pub(crate) const FIRST: Self = Self { arena: 2, stack: 1 };
 }
 
-/// `guard · call · request · guard · arena · guard · arena … guard · stack · guard · stack … guard`
+/// `guard · call · request · guard · arena · guard · stack · guard · stack … guard`
 #[derive(Debug)]
 pub(crate) struct CallMemory {
     region: Region,
@@ -247,7 +248,7 @@ const REQUEST: usize = TENANT_PAGE + PAGE_BYTES;
 pub(crate) const ERRNO: usize = window::CALL_MEMORY + TENANT_PAGE;
 const _: () = assert!(FRAME_BYTES_MAX.is_multiple_of(PAGE_BYTES));
 const _: () = assert!(BULK_FRAME_BYTES_MAX.is_multiple_of(PAGE_BYTES));
-/// What all but the largest arena and the request take, guards included, is less than this.
+/// What all but the arena and the request takes, guards included, is less than this.
 const SMALL_PARTS_BYTES: usize = 4 << 20;
 const _: () = assert!(
     window::CALL_MEMORY + BULK_FRAME_BYTES_MAX + MemoryLimit::MAX.as_bytes() as usize + SMALL_PARTS_BYTES
@@ -270,8 +271,9 @@ impl CallMemory {
             end = start + bytes.next_multiple_of(PAGE_BYTES);
             start..start + bytes
         };
+        let arena = lay(largest);
         let [tiny, small, medium, large] = ARENA_BYTES;
-        let arenas = [tiny, small, medium, large, largest].map(&mut lay);
+        let arenas = [tiny, small, medium, large, largest].map(|bytes| arena.start..arena.start + bytes);
         let stacks = STACKS_BYTES.map(lay);
         if window::CALL_MEMORY + end + GUARD_BYTES > window::END {
             return Err(ExecutorError::Unmappable("more memory than the window has room for"));
@@ -279,8 +281,8 @@ impl CallMemory {
         let region = Region::reserve(Some(window::CALL_MEMORY), end + GUARD_BYTES)?;
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         region.protect(TENANT_PAGE..request_end, access)?;
-        for range in arenas.iter().chain(&stacks) {
-            region.protect(range.start..range.end.next_multiple_of(PAGE_BYTES), access)?;
+        for range in stacks.iter().chain([&arena]) {
+            region.protect(range.clone(), access)?;
         }
         Ok(Self { region, body_bytes_max, arenas, stacks })
     }
@@ -305,6 +307,13 @@ impl CallMemory {
         (self.region.at(REQUEST), frame_bytes_max(self.body_bytes_max))
     }
 
+    /// So many bytes from the start of the request's room, and not more than it has.
+    pub(crate) fn frame(&self, bytes: usize) -> &[u8] {
+        let (start, all) = self.request();
+        // SAFETY: INV-EXECUTOR-2. Inside of the request's room, and no call runs.
+        unsafe { std::slice::from_raw_parts(start, bytes.min(all)) }
+    }
+
     /// Leaves zeros where a request of so many bytes stood. More than a request of most functions has is given back to the
     /// kernel.
     pub(crate) fn wipe_request(&self, bytes: usize) {
@@ -318,6 +327,13 @@ impl CallMemory {
     pub(crate) fn arena(&self, size: u8) -> (*mut u8, usize) {
         let range = &self.arenas[usize::from(size)];
         (self.region.at(range.start), range.len())
+    }
+
+    /// So many bytes from the start of an arena, and not more than it has.
+    pub(crate) fn arena_beginning(&self, size: u8, bytes: usize) -> &[u8] {
+        let (start, all) = self.arena(size);
+        // SAFETY: INV-EXECUTOR-2. Inside of the arena, and no call runs.
+        unsafe { std::slice::from_raw_parts(start, bytes.min(all)) }
     }
 
     /// Addresses of a stack.
@@ -361,7 +377,8 @@ impl CallMemory {
     /// As [`Self::wipe`], but everything, whoever used it.
     pub(crate) fn wipe_all(&self) {
         self.region.zero(TENANT_PAGE..REQUEST);
-        for range in self.arenas.iter().chain(&self.stacks) {
+        let [.., arena] = &self.arenas;
+        for range in self.stacks.iter().chain([arena]) {
             self.region.discard(range.clone());
         }
         self.region.discard(REQUEST..REQUEST + frame_bytes_max(self.body_bytes_max));

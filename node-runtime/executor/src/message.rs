@@ -32,6 +32,12 @@ impl Message {
                 }
                 Some(Unfit::Record) => self.write_str("the response does not lie in the function's memory"),
                 Some(Unfit::Response(error)) => write!(self, "the response cannot be sent: {error}"),
+                Some(Unfit::Operations) => {
+                    self.write_str("the operations that the function waits for are too many or too long")
+                }
+                Some(Unfit::State { bytes, most }) => {
+                    write!(self, "the call waits with {bytes} bytes of memory in use, and may with {most}")
+                }
             },
             End::Panicked => {
                 self.copy_panic_text();

@@ -239,7 +239,7 @@ impl Face {
 
     /// The response to an accepted call.
     fn answer_of(&self, answered: Answered, host: Option<&str>, pass: &mut Option<Pass>) -> Response {
-        let Answered { outcome, completion, served, queued, ran } = answered;
+        let Answered { outcome, completion, served, queued, ran, .. } = answered;
         let mut cold = None;
         let mut run = ran;
         let mut response = match (outcome, completion) {
@@ -250,7 +250,19 @@ impl Face {
                 self.meters.ran(run.as_secs_f64());
                 finished(completion, (&served, host), pass)
             }
-            (Outcome::Overdue, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
+            (Outcome::Overdue | Outcome::OverBudget, _) => {
+                Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response()
+            }
+            (Outcome::TookTooLong, _) => {
+                Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0819).into_response()
+            }
+            (Outcome::TooManySuspended, _) => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811)
+                .detail("as many calls wait for something as may")
+                .retry_after(1)
+                .into_response(),
+            (Outcome::Stuck, _) => Problem::of(StatusCode::BAD_GATEWAY, codes::MF0810)
+                .detail("the handler waited for nothing that could come")
+                .into_response(),
             (Outcome::WaitedTooLong, _) => {
                 Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811).retry_after(1).into_response()
             }

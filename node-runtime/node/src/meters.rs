@@ -57,6 +57,10 @@ fn describe_serving() {
 fn describe_workers() {
     describe_gauge!("mfaas_queue_calls", "Calls that wait for a worker.");
     describe_gauge!("mfaas_running_calls", "Calls that run.");
+    describe_gauge!(
+        "mfaas_suspended_calls",
+        "Calls that wait for what they asked the node for, in no worker."
+    );
     describe_gauge!("mfaas_workers", "Workers that take calls.");
     describe_gauge!("mfaas_worker_processes", "Worker processes, sleeping ones too.");
     describe_gauge!("mfaas_bulk_queue_calls", "Bulk calls that wait for a worker.");
@@ -128,6 +132,7 @@ pub(crate) async fn watch(
         gauge!("mfaas_bulk_queue_calls").set(bulk.waiting as f64);
         gauge!("mfaas_bulk_running_calls").set(bulk.running as f64);
         gauge!("mfaas_bulk_worker_processes").set(bulk.processes as f64);
+        gauge!("mfaas_suspended_calls").set(snapshot.suspended as f64);
         gauge!("mfaas_worker_pools").set(snapshot.pools as f64);
         gauge!("mfaas_worker_pools_busy").set(snapshot.pools_busy as f64);
         gauge!("mfaas_functions_suspected").set(snapshot.suspects as f64);

@@ -47,7 +47,7 @@ use mfaas_isolation_client::BACKGROUND_THREADS;
 
 pub(crate) use awaited::Awaited;
 pub(crate) use bulk::BulkWorkers;
-pub(crate) use call::{Answered, Asked, CallError, Way};
+pub(crate) use call::{Answered, Asked, CallError, Used, Way};
 pub(crate) use dispatcher::{Dispatcher, RouteChange, Stalled};
 pub(crate) use process::ask_protection;
 pub(crate) use protection::{Protection, parse_controls};

@@ -24,7 +24,7 @@ pub(crate) use load::Load;
 
 use histogram::{Shown, bucket, by_reason};
 
-use crate::serving::{Answered, Served};
+use crate::serving::{Answered, Served, Used};
 use crate::upstream::{Upstream, UpstreamError};
 
 /// How often totals are reported.
@@ -320,7 +320,7 @@ impl Shown {
     }
 }
 
-/// What a call cost; `None` when it never ran.
+/// What a call cost; `None` when it never ran. Of one that ended while it waited, that is what it used before.
 ///
 /// The CPU time of a call that went down with its worker is not known: it is taken for what its budget allowed, as
 /// far as it ran at all.
@@ -335,6 +335,13 @@ fn cost(answered: &Answered) -> Option<Cost> {
         memory_bytes: 0,
         kill: Some(kill),
     };
+    let used = &answered.used;
+    let before_it_waited = |kill| {
+        let run_ns = used.wall_ns.min(ran_ns);
+        let (cpu_ns, memory_bytes) =
+            (used.cpu_ns.min(run_ns), used.memory_bytes.min(terms.memory.as_bytes()));
+        Cost { cpu_ns, run_ns, queue_ns, memory_bytes, kill }
+    };
     match (answered.outcome, &answered.completion) {
         (Outcome::Finished, Some(completion)) => {
             let run_ns = completion.wall_ns.min(ran_ns);
@@ -348,14 +355,18 @@ fn cost(answered: &Answered) -> Option<Cost> {
         }
         (Outcome::Lost, _) | (Outcome::Finished, None) => Some(gone(Kill::Lost)),
         (Outcome::Overdue, _) => Some(gone(Kill::Overdue)),
+        (Outcome::OverBudget, _) => Some(before_it_waited(Some(Kill::OverBudget))),
+        (Outcome::TookTooLong, _) => Some(before_it_waited(Some(Kill::Overdue))),
+        (Outcome::Stuck, _) => Some(before_it_waited(Some(Kill::BadOutput))),
         (
             Outcome::WaitedTooLong
             | Outcome::DeadlinePassed
+            | Outcome::TooManySuspended
             | Outcome::LoadFailed
             | Outcome::Withdrawn
             | Outcome::Banned,
             _,
-        ) => None,
+        ) => (answered.used != Used::default()).then(|| before_it_waited(None)),
     }
 }
 

@@ -10,7 +10,9 @@ use mfaas_abi::Status;
 use crate::RingError;
 use crate::barrier;
 use crate::clock::{self, Rate};
-use crate::layout::{FLAG_COLD, Geometry, Header, MAGIC, Part, VERSION, WorkerState, pack, unpack};
+use crate::layout::{
+    FLAG_COLD, FLAG_RESUMES, FLAG_WAITS, Geometry, Header, MAGIC, Part, VERSION, WorkerState, pack, unpack,
+};
 use crate::map::Mapping;
 use crate::protocol::{Turn, look, publish};
 use crate::wait::{Bell, Owner, SPIN_ROUNDS, wait_one};
@@ -48,8 +50,10 @@ pub struct Submission<'a> {
     pub budget_us: u32,
     /// Arena of the call, in bytes.
     pub memory_bytes: u64,
-    /// The request frame ([`mfaas_abi::frame`]).
+    /// The request frame ([`mfaas_abi::frame`]), or what is resumed ([`mfaas_abi::SuspendedFrame`]).
     pub frame: &'a [u8],
+    /// Whether the call goes on that the frame is of.
+    pub resumes: bool,
 }
 
 /// One answered call, to be filled again and again. All but `call_id` comes from a worker: bounded, otherwise
@@ -62,6 +66,8 @@ pub struct Completion {
     pub status: Status,
     /// Whether this was the first call of the function in this worker.
     pub cold: bool,
+    /// The call has not ended: the response is a [`mfaas_abi::SuspendedFrame`], still to be decoded. With the status `Ok` alone.
+    pub waits: bool,
     /// The number of a code (`811` for MF0811) when the call was refused and never ran, otherwise 0. Workers refuse nothing: only a
     /// local API says this to its clients.
     pub refusal: u32,
@@ -86,6 +92,7 @@ impl Completion {
             call_id: 0,
             status: Status::Aborted,
             cold: false,
+            waits: false,
             refusal: 0,
             response: Vec::new(),
             logs: Vec::new(),
@@ -271,7 +278,7 @@ impl Submitter {
     }
 
     fn put(&self, submission: Submission<'_>) -> Result<(), RingError> {
-        let Submission { call_id, function, budget_us, memory_bytes, frame } = submission;
+        let Submission { call_id, function, budget_us, memory_bytes, frame, resumes } = submission;
         let limit = self.ledger.mapping.geometry().part_bytes_max(Part::Request);
         if frame.len() > limit {
             return Err(RingError::TooLarge { bytes: frame.len(), limit });
@@ -288,6 +295,7 @@ impl Submitter {
         record.function_and_budget.store(pack(function, budget_us), Ordering::Relaxed);
         record.memory_bytes.store(memory_bytes, Ordering::Relaxed);
         record.frame_bytes.store(frame.len() as u64, Ordering::Relaxed);
+        record.flags.store(if resumes { FLAG_RESUMES } else { 0 }, Ordering::Relaxed);
         // Before the worker can answer, so that no answer is taken for one too many.
         self.ledger.submitted.store(position + 1, Ordering::Release);
         publish(&record.sequence, position);
@@ -397,6 +405,10 @@ impl Collector {
         let (message_bytes, refusal) = unpack(record.message_and_code.load(Ordering::Relaxed));
         into.status = Status::from_u32(status).ok_or(RingError::Violation("unknown status"))?;
         into.cold = flags & FLAG_COLD != 0;
+        into.waits = flags & FLAG_WAITS != 0;
+        if into.waits && into.status != Status::Ok {
+            return Err(RingError::Violation("a call that waits and has ended"));
+        }
         into.refusal = refusal;
         into.wall_ns = record.wall_ns.load(Ordering::Relaxed);
         into.cpu_ns = record.cpu_ns.load(Ordering::Relaxed);

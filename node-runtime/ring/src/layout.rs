@@ -20,7 +20,7 @@ use crate::RingError;
 /// `mfrg`, so that a wrong descriptor is noticed.
 pub(crate) const MAGIC: u32 = 0x6d66_7267;
 /// Version of this layout; both ends come from one release, so they agree exactly.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Slots in one ring, at most: 64 slots are 137 MiB of address space, touched only where used.
 const SLOTS_MAX: u32 = 64;
 
@@ -236,6 +236,8 @@ pub(crate) struct SubmissionRecord {
     pub(crate) function_and_budget: AtomicU64,
     pub(crate) memory_bytes: AtomicU64,
     pub(crate) frame_bytes: AtomicU64,
+    /// [`FLAG_RESUMES`] or none.
+    pub(crate) flags: AtomicU64,
 }
 
 const _: () = assert!(size_of::<SubmissionRecord>() == LINE_BYTES);
@@ -259,8 +261,12 @@ pub(crate) struct CompletionRecord {
 
 const _: () = assert!(size_of::<CompletionRecord>() == LINE_BYTES);
 
+/// Flag of a submission: the frame is a call's that waited, and no request.
+pub(crate) const FLAG_RESUMES: u64 = 1;
 /// Flag of a completion: the first call of this function in this worker.
 pub(crate) const FLAG_COLD: u32 = 1;
+/// Flag of a completion: the call has not ended.
+pub(crate) const FLAG_WAITS: u32 = 2;
 
 /// Two 32-bit numbers in one word, the first in the low half.
 pub(crate) fn pack(low: u32, high: u32) -> u64 {

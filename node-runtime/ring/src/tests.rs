@@ -33,11 +33,43 @@ fn ring(slots: u32) -> (OwnedFd, HostEnd, WorkerEnd) {
 }
 
 fn answer<'a>(response: &'a [u8], logs: &'a [u8], message: &'a [u8]) -> Answer<'a> {
-    Answer { status: Status::Ok, cold: true, response, logs, message, wall_ns: 1, cpu_ns: 2, memory_bytes: 3 }
+    Answer {
+        status: Status::Ok,
+        cold: true,
+        waits: false,
+        response,
+        logs,
+        message,
+        wall_ns: 1,
+        cpu_ns: 2,
+        memory_bytes: 3,
+    }
 }
 
 fn submit(host: &mut HostEnd, call_id: u64, frame: &[u8]) -> Result<(), RingError> {
-    host.submit(Submission { call_id, function: 5, budget_us: 9, memory_bytes: 11, frame })
+    host.submit(Submission { call_id, function: 5, budget_us: 9, memory_bytes: 11, frame, resumes: false })
+}
+
+/// What goes on is no request, and what waits is no answer: both ends are told.
+#[test]
+fn a_call_that_waits_and_goes_on_is_told_from_others() {
+    let (_fd, mut host, mut worker) = ring(2);
+    for (resumes, waits) in [(false, true), (true, true), (true, false)] {
+        let call =
+            Submission { call_id: 1, function: 5, budget_us: 9, memory_bytes: 11, frame: b"state", resumes };
+        host.submit(call).expect("room");
+        let (job, frame) = take(&mut worker);
+        assert_eq!((job.resumes, &*frame), (resumes, &b"state"[..]));
+        worker.reply(&Answer { waits, ..answer(b"aside", b"", b"") }).expect("within limits");
+        let done = collect(&mut host).expect("it is answered");
+        assert_eq!((done.waits, &*done.response), (waits, &b"aside"[..]));
+    }
+    submit(&mut host, 2, b"").expect("room");
+    take(&mut worker);
+    let both = Answer { waits: true, status: Status::Panicked, ..answer(b"", b"", b"") };
+    worker.reply(&both).expect("within limits");
+    let said = host.collect(&mut Completion::new());
+    assert!(matches!(said, Err(RingError::Violation(_))), "it has ended or waits: {said:?}");
 }
 
 fn collect(host: &mut HostEnd) -> Option<Completion> {
@@ -62,7 +94,10 @@ fn a_call_goes_there_and_its_answer_back() {
     let (_fd, mut host, mut worker) = ring(2);
     submit(&mut host, 42, b"request").expect("room");
     let (job, frame) = take(&mut worker);
-    assert_eq!(job, Job { call_id: 42, function: 5, budget_us: 9, memory_bytes: 11, frame_bytes: 7 });
+    assert_eq!(
+        job,
+        Job { call_id: 42, function: 5, budget_us: 9, memory_bytes: 11, frame_bytes: 7, resumes: false }
+    );
     assert_eq!(frame, b"request");
     assert!(!host.wait(SHORT).expect("a wait"), "nothing is answered yet");
     worker.reply(&answer(b"response", b"logs", b"message")).expect("within limits");
@@ -71,6 +106,7 @@ fn a_call_goes_there_and_its_answer_back() {
         call_id: 42,
         status: Status::Ok,
         cold: true,
+        waits: false,
         refusal: 0,
         response: b"response".to_vec(),
         logs: b"logs".to_vec(),

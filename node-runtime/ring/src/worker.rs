@@ -10,7 +10,7 @@ use mfaas_abi::Status;
 use crate::RingError;
 use crate::barrier::Order;
 use crate::clock::{self, Rate};
-use crate::layout::{FLAG_COLD, MAGIC, Part, VERSION, WorkerState, pack, unpack};
+use crate::layout::{FLAG_COLD, FLAG_RESUMES, FLAG_WAITS, MAGIC, Part, VERSION, WorkerState, pack, unpack};
 use crate::map::Mapping;
 use crate::protocol::{Turn, look, publish};
 use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
@@ -72,6 +72,8 @@ pub struct Job {
     pub memory_bytes: u64,
     /// Length of the frame, in bytes, within what the ring's geometry has room for.
     pub frame_bytes: usize,
+    /// The call goes on: the frame is a [`mfaas_abi::SuspendedFrame`].
+    pub resumes: bool,
 }
 
 /// The answer to the call taken last.
@@ -81,6 +83,8 @@ pub struct Answer<'a> {
     pub status: Status,
     /// Whether this was the function's first call here.
     pub cold: bool,
+    /// The call has not ended: the response is a [`mfaas_abi::SuspendedFrame`].
+    pub waits: bool,
     /// The response frame, within what the ring's geometry has room for.
     pub response: &'a [u8],
     /// Log records, at most [`mfaas_abi::limits::LOG_BYTES_MAX`].
@@ -297,6 +301,7 @@ impl Answering {
             budget_us,
             memory_bytes: record.memory_bytes.load(Ordering::Relaxed),
             frame_bytes,
+            resumes: record.flags.load(Ordering::Relaxed) & FLAG_RESUMES != 0,
         };
         self.taken = position + 1;
         Ok(Some(job))
@@ -327,7 +332,8 @@ impl Answering {
             self.mapping.put(position, part, bytes);
         }
         let record = self.mapping.completion(position);
-        let flags = if answer.cold { FLAG_COLD } else { 0 };
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(answer.cold, FLAG_COLD) | flag(answer.waits, FLAG_WAITS);
         let lengths = pack(answer.response.len() as u32, answer.logs.len() as u32);
         record.status_and_flags.store(pack(answer.status.as_u32(), flags), Ordering::Relaxed);
         record.response_and_log.store(lengths, Ordering::Relaxed);

@@ -1,26 +1,32 @@
 //! From a request through a handler of any accepted shape to a reply.
 
-use std::fmt::Display;
+use std::future::Future;
 
 use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::{Reply, Status};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use mfaas_shim::Handling;
 
-use crate::{Json, Request, Response};
+use crate::input::FromRequest;
+use crate::output::IntoResponse;
+use crate::{Level, Response};
 
-/// A function that can answer requests. `Shape` tells the three accepted shapes apart; nobody
+/// A function that can answer requests. `Shape` tells the accepted shapes apart; nobody
 /// names or implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     label = "this function has none of the accepted shapes",
-    note = "a handler is `fn(&[u8]) -> Vec<u8>`, `fn(mfaas::Request) -> mfaas::Response`, or `fn(mfaas::Json<T>) -> Result<mfaas::Json<R>, E>`",
-    note = "with `T: serde::de::DeserializeOwned`, `R: serde::Serialize` and `E: std::fmt::Display`"
+    note = "a handler is `fn(&[u8]) -> Vec<u8>`, or `fn` or `async fn` of up to eight of `mfaas::Request`, `mfaas::Json<T>`, `Vec<u8>` and `String`",
+    note = "it returns one of `mfaas::Response`, `mfaas::Json<R>`, `Vec<u8>` and `String`, or a `Result` of it with an error that is `std::fmt::Display`",
+    note = "with `T: serde::de::DeserializeOwned` and `R: serde::Serialize`"
 )]
 pub trait Handler<Shape>: sealed::Sealed<Shape> {
-    /// Answers one request.
+    /// A reply, or work that may wait for one.
     #[doc(hidden)]
-    fn answer(self, request: &RequestFrame<'_>) -> (Status, Response);
+    type Answer: mfaas_shim::Answer;
+
+    /// Begins to answer a request.
+    #[doc(hidden)]
+    fn answer(self, request: &RequestFrame<'_>) -> Self::Answer;
 }
 
 mod sealed {
@@ -28,16 +34,18 @@ mod sealed {
     pub trait Sealed<Shape> {}
 }
 
-/// The three shapes, as types without values.
+/// The shapes, as types without values.
 mod shape {
     use std::marker::PhantomData;
 
     #[derive(Debug)]
     pub enum Bytes {}
+    /// Arguments and what is returned.
     #[derive(Debug)]
-    pub enum Http {}
+    pub struct Sync<A, R>(PhantomData<(A, R)>);
+    /// The same, and the future in between.
     #[derive(Debug)]
-    pub struct Json<T, R, E>(PhantomData<(T, R, E)>);
+    pub struct Async<A, W, R>(PhantomData<(A, W, R)>);
 }
 
 impl<F> sealed::Sealed<shape::Bytes> for F where F: FnOnce(&[u8]) -> Vec<u8> {}
@@ -46,60 +54,98 @@ impl<F> Handler<shape::Bytes> for F
 where
     F: FnOnce(&[u8]) -> Vec<u8>,
 {
-    fn answer(self, request: &RequestFrame<'_>) -> (Status, Response) {
-        (Status::Ok, Response::bytes(self(request.body)))
+    type Answer = Reply;
+
+    fn answer(self, request: &RequestFrame<'_>) -> Reply {
+        reply(Status::Ok, Response::bytes(self(request.body)))
     }
 }
 
-impl<F> sealed::Sealed<shape::Http> for F where F: FnOnce(Request) -> Response {}
-
-impl<F> Handler<shape::Http> for F
-where
-    F: FnOnce(Request) -> Response,
-{
-    fn answer(self, request: &RequestFrame<'_>) -> (Status, Response) {
-        (Status::Ok, self(Request::from_frame(request)))
-    }
+/// What a handler returned.
+fn returned(output: impl IntoResponse) -> Reply {
+    let (status, response) = output.into_response();
+    reply(status, response)
 }
 
-impl<F, T, R, E> sealed::Sealed<shape::Json<T, R, E>> for F where F: FnOnce(Json<T>) -> Result<Json<R>, E> {}
-
-impl<F, T, R, E> Handler<shape::Json<T, R, E>> for F
-where
-    F: FnOnce(Json<T>) -> Result<Json<R>, E>,
-    T: DeserializeOwned,
-    R: Serialize,
-    E: Display,
-{
-    fn answer(self, request: &RequestFrame<'_>) -> (Status, Response) {
-        let value = match serde_json::from_slice(request.body) {
-            Ok(value) => value,
-            // The caller's mistake, not the function's.
-            Err(error) => return (Status::Ok, sentence(400, &error)),
-        };
-        match self(Json(value)) {
-            Ok(Json(result)) => match Response::json(&result) {
-                Ok(response) => (Status::Ok, response),
-                Err(error) => (Status::HandlerError, sentence(500, &error)),
-            },
-            Err(error) => (Status::HandlerError, sentence(500, &error)),
-        }
-    }
+/// The response to a request that the handler cannot take: the caller's mistake, not the function's.
+fn refused(response: Response) -> Reply {
+    reply(Status::Ok, response)
 }
 
-fn sentence(status: u16, error: &impl Display) -> Response {
-    Response::text(error.to_string()).with_status(status)
-}
-
-/// Runs the handler. Headers that cannot be sent end as [`Status::BadOutput`]; the host looks at the
-/// rest.
-pub fn invoke<Shape, H: Handler<Shape>>(handler: H, request: &RequestFrame<'_>) -> Reply {
-    let (status, response) = handler.answer(request);
+/// Headers that cannot be sent end as [`Status::BadOutput`]; the host looks at the rest.
+fn reply(status: Status, response: Response) -> Reply {
     match response.into_reply(status) {
         Ok(reply) => reply,
         Err(error) => {
-            crate::log!(crate::Level::Error, "the response cannot be sent: {error}");
+            crate::log!(Level::Error, "the response cannot be sent: {error}");
             Reply::without_response(Status::BadOutput)
         }
     }
+}
+
+/// Handlers of so many arguments, at once or with waits.
+macro_rules! shapes {
+    ($($argument:ident)+) => {
+        impl<F, R, $($argument),+> sealed::Sealed<shape::Sync<($($argument,)+), R>> for F where
+            F: FnOnce($($argument),+) -> R
+        {
+        }
+
+        impl<F, R, $($argument),+> Handler<shape::Sync<($($argument,)+), R>> for F
+        where
+            F: FnOnce($($argument),+) -> R,
+            R: IntoResponse,
+            $($argument: FromRequest,)+
+        {
+            type Answer = Reply;
+
+            #[allow(non_snake_case, reason = "an argument is called as its type")]
+            fn answer(self, request: &RequestFrame<'_>) -> Reply {
+                $(let $argument = match $argument::from_request(request) {
+                    Ok(argument) => argument,
+                    Err(response) => return refused(response),
+                };)+
+                returned(self($($argument),+))
+            }
+        }
+
+        impl<F, W, R, $($argument),+> sealed::Sealed<shape::Async<($($argument,)+), W, R>> for F where
+            F: FnOnce($($argument),+) -> W
+        {
+        }
+
+        impl<F, W, R, $($argument),+> Handler<shape::Async<($($argument,)+), W, R>> for F
+        where
+            F: FnOnce($($argument),+) -> W,
+            W: Future<Output = R> + 'static,
+            R: IntoResponse,
+            $($argument: FromRequest,)+
+        {
+            type Answer = Handling;
+
+            #[allow(non_snake_case, reason = "an argument is called as its type")]
+            fn answer(self, request: &RequestFrame<'_>) -> Handling {
+                $(let $argument = match $argument::from_request(request) {
+                    Ok(argument) => argument,
+                    Err(response) => return Box::pin(std::future::ready(refused(response))),
+                };)+
+                let work = self($($argument),+);
+                Box::pin(async move { returned(work.await) })
+            }
+        }
+    };
+}
+
+shapes!(A);
+shapes!(A B);
+shapes!(A B C);
+shapes!(A B C D);
+shapes!(A B C D E);
+shapes!(A B C D E G);
+shapes!(A B C D E G H);
+shapes!(A B C D E G H I);
+
+/// Runs the handler until it has answered, or waits.
+pub fn invoke<Shape, H: Handler<Shape>>(handler: H, request: &RequestFrame<'_>) -> H::Answer {
+    handler.answer(request)
 }

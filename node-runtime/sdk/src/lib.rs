@@ -1,6 +1,6 @@
 //! What functions are written against.
 //!
-//! A function is a crate with one public handler, in one of three shapes:
+//! A function is a crate with one public handler, for example one of these:
 //!
 //! ```
 //! pub fn bytes(body: &[u8]) -> Vec<u8> {
@@ -14,7 +14,15 @@
 //! pub fn json(mfaas::Json(names): mfaas::Json<Vec<String>>) -> Result<mfaas::Json<usize>, mfaas::Error> {
 //!     Ok(mfaas::Json(names.len()))
 //! }
+//!
+//! pub async fn later(text: String) -> String {
+//!     mfaas::sleep(std::time::Duration::from_millis(5)).await;
+//!     text.to_uppercase()
+//! }
 //! ```
+//!
+//! Parameters are what implements [`FromRequest`], up to eight, and what is returned implements [`IntoResponse`]. A handler
+//! that is `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
 //!
 //! Nothing survives a call: statics and thread-locals are as they were at the start, each time.
 //! A function reaches its request, its arena, [`now`], [`random`] and [`log!`], and nothing else.
@@ -25,17 +33,24 @@
 
 mod error;
 mod handler;
+mod input;
 mod json;
 mod log;
+mod output;
 mod request;
 mod response;
+pub mod testing;
+mod waiting;
 
 pub use error::Error;
 pub use handler::Handler;
+pub use input::FromRequest;
 pub use json::Json;
 pub use mfaas_abi::Level;
+pub use output::IntoResponse;
 pub use request::Request;
 pub use response::Response;
+pub use waiting::{TimedOut, join, join_all, sleep, timeout};
 
 /// The time, as the node's clock has it.
 pub fn now() -> std::time::SystemTime {

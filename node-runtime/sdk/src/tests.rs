@@ -1,17 +1,27 @@
-//! The three shapes, through real frames.
+//! Every shape, through real frames; and what waits.
+
+use std::time::{Duration, Instant};
 
 use mfaas_abi::frame::{Headers, RequestFrame, encode_request};
 use mfaas_abi::{ContentType, Reply, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::__private::invoke;
-use crate::{Error, Handler, Json, Request, Response};
+use crate::testing::block_on;
+use crate::{Error, Handler, Json, Request, Response, TimedOut, join, join_all, sleep, timeout};
 
-fn call<Shape>(handler: impl Handler<Shape>, body: &[u8]) -> Reply {
+fn call<Shape>(handler: impl Handler<Shape, Answer = Reply>, body: &[u8]) -> Reply {
     let mut frame = Vec::new();
     let headers = [("x-name", "value")];
     encode_request(&mut frame, "POST", "/a/b?c=d", headers, body).expect("a plain request");
     invoke(handler, &RequestFrame::decode(&frame).expect("our own frame"))
+}
+
+/// A handler that may wait, run to its end.
+fn wait<Shape>(handler: impl Handler<Shape, Answer = mfaas_shim::Handling>, body: &[u8]) -> Reply {
+    let mut frame = Vec::new();
+    encode_request(&mut frame, "POST", "/a", [], body).expect("a plain request");
+    block_on(invoke(handler, &RequestFrame::decode(&frame).expect("our own frame")))
 }
 
 fn opened(reply: &Reply) -> (Status, u16, &[u8]) {
@@ -84,6 +94,78 @@ fn bad_json_is_the_callers_mistake() {
     let (status, code, body) = opened(&reply);
     assert_eq!((status, code), (Status::Ok, 400));
     assert!(body.starts_with(b"EOF while parsing"));
+}
+
+#[test]
+fn a_handler_takes_several_parameters_and_returns_what_becomes_a_response() {
+    let two = |request: Request, Json(pair): Json<Pair>| format!("{} {}", request.path(), pair.a + pair.b);
+    assert_eq!(opened(&call(two, br#"{"a":7,"b":2}"#)), (Status::Ok, 200, &b"/a/b 9"[..]));
+    let copy = |body: Vec<u8>| -> Result<Vec<u8>, Error> { Ok(body) };
+    assert_eq!(opened(&call(copy, b"\xff")), (Status::Ok, 200, &b"\xff"[..]));
+    let text = |text: String| text;
+    let (status, code, _) = opened(&call(text, b"\xff"));
+    assert_eq!((status, code), (Status::Ok, 400), "the caller's mistake");
+    let sum = |Json(pair): Json<Pair>| Json(Quotient { value: pair.a + pair.b });
+    assert_eq!(opened(&call(sum, br#"{"a":1,"b":2}"#)), (Status::Ok, 200, &br#"{"value":3}"#[..]));
+}
+
+async fn late(Json(pair): Json<Pair>) -> Result<Json<Quotient>, Error> {
+    sleep(Duration::from_millis(2)).await;
+    divide(Json(pair))
+}
+
+#[test]
+fn a_handler_may_wait() {
+    assert_eq!(opened(&wait(late, br#"{"a":7,"b":2}"#)), (Status::Ok, 200, &br#"{"value":3}"#[..]));
+    let failed = wait(late, br#"{"a":7,"b":0}"#);
+    assert_eq!(opened(&failed), (Status::HandlerError, 500, &b"b must not be 0"[..]));
+    assert_eq!(opened(&wait(late, b"{")).1, 400);
+    let at_once = async |text: String| text;
+    assert_eq!(opened(&wait(at_once, b"a")), (Status::Ok, 200, &b"a"[..]));
+}
+
+const SHORT: Duration = Duration::from_millis(20);
+const LONG: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn waits_at_the_same_time_take_as_long_as_the_longest() {
+    let begin = Instant::now();
+    let number = async |number: u64| {
+        sleep(SHORT).await;
+        number
+    };
+    assert_eq!(block_on(join(number(1), number(2))), (1, 2));
+    // More than may be asked for at a time.
+    let numbers = block_on(join_all((0..200).map(number)));
+    assert_eq!(numbers, (0..200).collect::<Vec<_>>());
+    let took = begin.elapsed();
+    assert!(took >= 5 * SHORT && took < Duration::from_secs(3), "{took:?}");
+}
+
+#[test]
+fn what_takes_too_long_is_dropped() {
+    let slow = timeout(SHORT, sleep(LONG));
+    assert_eq!(block_on(slow), Err(TimedOut));
+    assert_eq!(block_on(timeout(LONG, sleep(SHORT))), Ok(()), "and nobody waits for the rest");
+    let both = async {
+        drop(block_once(sleep(LONG)));
+        sleep(SHORT).await;
+    };
+    block_on(both);
+}
+
+/// Polls once and gives the future back.
+fn block_once<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
+    let mut future = Box::pin(future);
+    let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(future.as_mut().poll(context).is_pending());
+    future
+}
+
+#[test]
+#[should_panic(expected = "waits for nothing that this crate offers")]
+fn a_future_that_nobody_ends_is_told_of() {
+    block_on(std::future::pending::<()>());
 }
 
 #[test]

@@ -64,6 +64,12 @@ impl Arena {
         }
     }
 
+    /// The call goes on in its arena, which may be larger by now.
+    #[cfg(feature = "hosted")]
+    pub(crate) fn resize(&self, bytes: usize) {
+        self.bytes.set(bytes);
+    }
+
     /// Whether something may have been printed: std's buffer of standard output, which it makes with
     /// the first line, was asked for, or a block that looks like it.
     #[cfg(feature = "hosted")]

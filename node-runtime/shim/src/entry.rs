@@ -4,24 +4,26 @@
 use std::io::Write as _;
 
 use mfaas_abi::frame::{Headers, RequestFrame};
-use mfaas_abi::{ABI_VERSION, Call, Reply, RequestRecord, ResponseRecord, Span, Status};
+use mfaas_abi::{ABI_VERSION, Call, FLAG_RESUMED, RequestRecord, Span, Status};
 
 use crate::arena::Arena;
 use crate::bounded::BoundedText;
+use crate::call::bytes;
 use crate::host;
+use crate::waiting::Answer;
 
 #[global_allocator]
 static ARENA: Arena = Arena::empty();
 
-/// Runs one call: gives the arena to the allocator, the request to `handler`, and the handler's reply
-/// to the host. Returns the number of the [`Status`].
+/// Runs one call as far as it comes: gives the arena to the allocator, the request to `handler`, and what that comes to to the
+/// host. Returns the number of the [`Status`], or [`mfaas_abi::WAITS`].
 ///
 /// Only the generated entry symbol may call it, with the pointer that the host gave it.
 #[allow(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "so that the generated crate can do without unsafe blocks; tenants cannot name this crate"
 )]
-pub fn enter(call: *mut Call, handler: impl FnOnce(&RequestFrame<'_>) -> Reply) -> u32 {
+pub fn enter<A: Answer>(call: *mut Call, handler: impl FnOnce(&RequestFrame<'_>) -> A) -> u32 {
     // SAFETY: INV-SHIM-1. The host's record, which only this function touches during the call.
     let Some(call) = (unsafe { call.as_mut() }) else {
         return Status::Aborted.as_u32();
@@ -29,22 +31,21 @@ pub fn enter(call: *mut Call, handler: impl FnOnce(&RequestFrame<'_>) -> Reply) 
     if call.abi_version != ABI_VERSION {
         return Status::Aborted.as_u32();
     }
-    // SAFETY: INV-SHIM-1 and 2. The arena of this call; nothing was allocated before.
-    unsafe { ARENA.adopt(call.arena, call.arena_bytes) };
-    let reply = handler(&request(&call.request));
+    let ended = if call.flags & FLAG_RESUMED == 0 {
+        // SAFETY: INV-SHIM-1 and 2. The arena of this call; nothing was allocated before.
+        unsafe { ARENA.adopt(call.arena, call.arena_bytes) };
+        let answer = handler(&request(&call.request));
+        answer.begin(call)
+    } else {
+        ARENA.resize(call.arena_bytes);
+        A::resume(call)
+    };
     if ARENA.may_have_printed() {
         // What was printed without a line end still waits in std's buffer. There is no better place
         // for a failure than nowhere: the host's `write` never fails.
         let _ = std::io::stdout().flush();
     }
-    call.response = ResponseRecord {
-        http_status: u32::from(reply.http_status),
-        content_type: reply.content_type as u32,
-        headers: Span::of(reply.headers.leak()),
-        header_count: usize::from(reply.header_count),
-        body: Span::of(reply.body.leak()),
-    };
-    reply.status.as_u32()
+    ended
 }
 
 /// The request, as the host read it.
@@ -55,11 +56,6 @@ fn request(record: &RequestRecord) -> RequestFrame<'_> {
         headers: Headers::from_checked(record.header_count as u16, bytes(&record.headers)),
         body: bytes(&record.body),
     }
-}
-
-fn bytes(span: &Span) -> &[u8] {
-    // SAFETY: INV-SHIM-1. Readable and unchanged until the call ends.
-    unsafe { std::slice::from_raw_parts(span.start, span.bytes) }
 }
 
 fn text(span: &Span) -> &str {

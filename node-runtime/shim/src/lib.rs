@@ -6,7 +6,8 @@
 //!
 //! Nothing here survives a call: the allocator keeps its state in the arena, everything else lies
 //! in writable segments, and the host restores both. So nothing is ever freed, closed or unset at
-//! the end, and nothing catches a panic: every panic ends the call in the host.
+//! the end, and nothing catches a panic: every panic ends the call in the host. A call that waits is put aside by the host with the arena
+//! and those segments, and goes on where it was ([`Answer`]).
 //!
 //! Invariants:
 //! - INV-SHIM-1: the host hands over a `Call` whose request and arena are mapped, do not overlap,
@@ -33,13 +34,18 @@
 pub mod host;
 
 mod arena;
+mod block_on;
 #[cfg(any(feature = "hosted", test))]
 mod bounded;
+mod call;
 #[cfg(feature = "hosted")]
 mod entry;
+mod waiting;
 
 pub use arena::Arena;
+pub use block_on::block_on;
 pub use mfaas_abi::{Call, Reply};
+pub use waiting::{Answer, Handling, Operation, Outcome};
 
 #[cfg(feature = "hosted")]
 pub use entry::enter;

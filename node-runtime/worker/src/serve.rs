@@ -129,10 +129,12 @@ impl Worker {
         if let Some(next) = ring.look_ahead() {
             executor.expect(next);
         }
-        match executor.call(job.function, frame_bytes, limits, ring.watch_word()) {
+        let enter = if job.resumes { Executor::resume } else { Executor::call };
+        match enter(executor, job.function, frame_bytes, limits, ring.watch_word()) {
             Ok(mut ended) => ring.reply(&answer_of(&ended.outcome()))?,
             Err(CallError::NotResident) => ring.reply(&NOT_LOADED)?,
             Err(CallError::NotARequest(_)) => ring.reply(&NOT_A_REQUEST)?,
+            Err(CallError::NotItsState) => ring.reply(&NOT_ITS_STATE)?,
         }
         // Nobody waits: the time to clear away what the next call would have to.
         if !ring.has_next() {
@@ -152,6 +154,7 @@ fn answer_of<'a>(outcome: &Outcome<'a>) -> Answer<'a> {
     Answer {
         status: outcome.status,
         cold: outcome.cold,
+        waits: outcome.waits,
         response: outcome.response,
         logs: outcome.logs,
         message: outcome.message,
@@ -167,10 +170,14 @@ const NOT_LOADED: Answer<'static> = not_run(b"the function is not loaded in this
 /// The answer to what is not a frame: no node that works sends one.
 const NOT_A_REQUEST: Answer<'static> = not_run(b"the node sent what is not a request");
 
+/// The answer to a state of another image's call: no node that works resumes one there.
+const NOT_ITS_STATE: Answer<'static> = not_run(b"the node resumed a call of another image");
+
 const fn not_run(message: &'static [u8]) -> Answer<'static> {
     Answer {
         status: Status::Denied,
         cold: true,
+        waits: false,
         response: &[],
         logs: &[],
         message,

@@ -43,6 +43,7 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
             budget_us: u32::try_from(call.budget.as_micros()).unwrap_or(u32::MAX),
             memory_bytes: call.memory.as_bytes(),
             frame: &frame,
+            resumes: false,
         })?;
         let completion = await_answer(&mut host, &mut child)?;
         answered = matches!(completion.status, Status::Ok | Status::HandlerError);

@@ -9,6 +9,8 @@ use crate::ParseError;
 pub struct Budget(u64);
 
 impl Budget {
+    /// The smallest, 10 µs.
+    pub const MIN: Self = Self(10);
     /// The node's default, 1 ms.
     pub const DEFAULT: Self = Self(1_000);
     /// The largest of a function of class `micro`, 10 s.
@@ -19,7 +21,7 @@ impl Budget {
 
     /// Checks that `micros` is between 10 µs and [`Self::MAX`].
     pub fn from_micros(micros: u64) -> Result<Self, ParseError> {
-        if (10..=Self::MAX.0).contains(&micros) {
+        if (Self::MIN.0..=Self::MAX.0).contains(&micros) {
             Ok(Self(micros))
         } else {
             Err(ParseError::new("budget", &format!("{micros}us"), Self::RULE))

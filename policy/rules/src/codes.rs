@@ -213,6 +213,7 @@ table! { $
     MF0816 "The call shows no call token that counts.", "Send `Authorization: Bearer TOKEN` with a token of `mfaas token create --call FUNCTION`, or call with `mfaas invoke`.";
     MF0817 "The call token does not open this function.", "Ask the function's tenant for a token that names it: `mfaas token create --call FUNCTION`.";
     MF0818 "The caller has used up its share of this function on this node.", "Try again after the time named in Retry-After, with fewer calls at a time.";
+    MF0819 "The call waited longer than a call may take.", "Wait for less: a call may take a minute, or an hour of class `bulk`.";
     MF0820 "The function is not loaded yet.", "Try again after the time named in Retry-After: the node has just started, or was just told of this version.";
     MF0821 "The request does not name one valid host.", "Send exactly one Host header (in HTTP/2 one :authority), a host name or address with an optional port.";
     MF0822 "The method is not one that is taken here.", "Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS; the answer's Allow header lists them.";

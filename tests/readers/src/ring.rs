@@ -68,8 +68,14 @@ impl Script {
     fn submit(&mut self, input: &mut &[u8]) {
         let bytes = number(input, 2) as usize % (SMALL_BYTES_MAX + 64);
         let frame = vec![self.submitted as u8 | 1; bytes];
-        let call =
-            Submission { call_id: self.submitted, function: 0, budget_us: 0, memory_bytes: 0, frame: &frame };
+        let call = Submission {
+            call_id: self.submitted,
+            function: 0,
+            budget_us: 0,
+            memory_bytes: 0,
+            frame: &frame,
+            resumes: false,
+        };
         if self.host.submit(call).is_ok() {
             self.called.push_back(frame);
             self.submitted += 1;
@@ -91,6 +97,7 @@ impl Script {
         let answer = Answer {
             status: Status::Ok,
             cold: false,
+            waits: false,
             response: &self.buffer[..bytes],
             logs: b"",
             message: b"",

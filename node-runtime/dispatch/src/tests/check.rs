@@ -1,6 +1,6 @@
 //! What must hold of the tables after every step, found again from the jobs one by one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::functions::{Function, Gate, Phase};
 use super::super::jobs::{Job, Place};
@@ -15,8 +15,11 @@ pub(super) fn check(scheduler: &Scheduler, now: Moment) {
     assert_eq!(seen.len(), scheduler.jobs.iter().count(), "every open job is in exactly one place");
     assert_eq!(seen.len(), scheduler.jobs.open());
     let waiting = seen.iter().filter(|job| job.waits()).count();
+    let suspended = seen.iter().filter(|job| job.place == Place::Suspended).count();
     let snapshot = scheduler.snapshot();
-    assert_eq!((snapshot.waiting, snapshot.running), (waiting, seen.len() - waiting));
+    let counted = (snapshot.waiting, snapshot.suspended, snapshot.running);
+    assert_eq!(counted, (waiting, suspended, seen.len() - waiting - suspended));
+    self::suspended(scheduler, &seen);
     pools(scheduler, &seen);
     turns(scheduler);
     room(scheduler);
@@ -54,6 +57,9 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
             note(Place::InWorker, jobs.get(index));
         }
     }
+    for index in scheduler.suspended.indexes() {
+        note(Place::Suspended, jobs.get(index));
+    }
     let mut ids: Vec<JobId> = seen.iter().map(|job| job.id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -61,11 +67,33 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
     seen
 }
 
+/// Who is suspended keeps its image, has time and budget left, and takes no part in its pool.
+fn suspended(scheduler: &Scheduler, seen: &[Job]) {
+    let mut of_tenant = BTreeMap::<u32, usize>::new();
+    for job in seen.iter().filter(|job| job.place == Place::Suspended) {
+        let function = &scheduler.functions[job.function];
+        assert!(job.has_waited && job.budget_us >= 10);
+        assert_eq!((function.phase, function.stamp), (Phase::Resident, job.stamp), "it goes on where it was");
+        assert!(function.banned == 0 && function.gate != Gate::Withdrawn, "it may go on");
+        *of_tenant.entry(scheduler.queues[job.queue].tenant).or_default() += 1;
+    }
+    let limits = &scheduler.limits;
+    assert!(of_tenant.values().sum::<usize>() <= limits.suspended_max);
+    for (tenant, count) in of_tenant {
+        assert_eq!(scheduler.suspended.count_of(tenant), count);
+        assert!(count <= limits.suspended_per_tenant);
+    }
+    for job in seen.iter().filter(|job| job.has_waited && job.waits()) {
+        assert_eq!(job.place, Place::Queued, "its image is there");
+        assert_eq!(scheduler.functions[job.function].stamp, job.stamp);
+    }
+}
+
 fn pools(scheduler: &Scheduler, seen: &[Job]) {
     let (mut ready, mut manned, mut busy) = (0, 0, 0);
     for (number, pool) in scheduler.pools.iter() {
         assert_eq!(scheduler.pools.find(pool.key), Some(number));
-        let of_it = || seen.iter().filter(|job| job.pool == number);
+        let of_it = || seen.iter().filter(|job| job.pool == number && job.place != Place::Suspended);
         assert_eq!(pool.open(), of_it().count());
         let opened = |function: &Function| function.pool == number && function.gate == Gate::Open;
         assert_eq!(pool.functions, scheduler.functions.iter().filter(|(_, f)| opened(f)).count());
@@ -201,7 +229,7 @@ fn suspects(scheduler: &Scheduler) {
             assert!(scheduler.strikes.suspects.contains_key(&number), "only suspects run alone");
         }
         let queue = scheduler.queues.get(function.queue);
-        assert!(function.gate == Gate::Unknown || queue.is_some_and(|queue| queue.pool == function.pool));
+        assert!(function.is_leaving() || queue.is_some_and(|queue| queue.pool == function.pool));
     }
 }
 
@@ -215,12 +243,13 @@ fn functions(scheduler: &Scheduler, seen: &[Job]) {
             Phase::Loading => bytes += function.bytes,
             Phase::Resident => {
                 assert!(function.cold.is_empty());
-                assert!(function.gate != Gate::Unknown || function.open > 0, "what is retired leaves");
+                assert!(!function.is_leaving() || function.open > 0, "what is retired leaves");
                 (bytes, resident) = (bytes + function.bytes, resident + 1);
             }
         }
         if function.banned != 0 {
-            let waits = seen.iter().any(|job| job.function == number && job.waits());
+            let rests = |job: &Job| job.waits() || job.place == Place::Suspended;
+            let waits = seen.iter().any(|job| job.function == number && rests(job));
             assert!(!waits, "nothing banned waits");
         }
     }
@@ -237,11 +266,14 @@ fn deadlines(scheduler: &Scheduler, now: Moment) {
     for (_, job) in scheduler.jobs.iter().filter(|(_, job)| job.waits()) {
         assert!(next <= job.expires.max(now.plus(1_000)), "{:?} would wait for ever", job.id);
     }
+    for index in scheduler.suspended.indexes() {
+        assert!(next <= scheduler.jobs.get(index).ends, "a suspended call would never be answered");
+    }
     let backstop = |worker: &Worker| matches!(worker.state, State::Ready | State::Leaving);
     for (_, worker) in scheduler.workers.iter().filter(|(_, worker)| backstop(worker)) {
         assert!(worker.is_idle() || next <= worker.backstop);
-        // Each idle worker that may leave one day is looked at again.
-        let kept = scheduler.pools[worker.pool].kept > 0;
+        // Each idle worker that may leave one day is looked at again; a node that stops dismisses all.
+        let kept = scheduler.pools[worker.pool].kept > 0 || scheduler.stopping;
         assert!(kept || worker.state != State::Ready || next < Moment::NEVER);
     }
     let pools = &scheduler.pools;

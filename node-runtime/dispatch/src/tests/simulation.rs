@@ -9,16 +9,19 @@ use std::collections::BTreeMap;
 use mfaas_ident::Budget;
 
 use super::super::{
-    Command, Commands, FunctionId, JobId, Limits, Loaded, Misuse, PoolKey, PoolKind, Residency, SHARED_SLAB,
-    Scheduler, TenantId, WorkerId,
+    Command, Commands, FunctionId, JobId, Limits, Loaded, Misuse, Outcome, PoolKey, PoolKind, Residency,
+    SHARED_SLAB, Scheduler, TenantId, WorkerId,
 };
 use super::check::check;
-use super::world::{Promise, World};
+use super::world::{Promise, Rest, World};
 
 const LIMITS: Limits = Limits {
     waiting_max: 24,
     waiting_per_tenant: 14,
     wait_us_max: 60_000,
+    suspended_max: 4,
+    suspended_per_tenant: 2,
+    call_us_max: 90_000,
     in_worker_max: 4,
     pipeline_budget_us_max: 400,
     backstop_factor: 3,
@@ -89,7 +92,8 @@ impl Run {
         }
         match self.dice.below(1_000) {
             0..400 => self.submit(),
-            400..790 => self.complete(),
+            400..760 => self.complete(),
+            760..790 => self.resume(),
             790..792 if self.dice.one_in(4) => self.die(),
             792..850 => self.serve_workers(),
             850..930 => self.serve_loader(),
@@ -102,10 +106,8 @@ impl Run {
             _ => self.tick(),
         }
         self.execute();
-        assert_eq!(
-            self.scheduler.snapshot().waiting + self.scheduler.snapshot().running,
-            self.world.open.len()
-        );
+        let snapshot = self.scheduler.snapshot();
+        assert_eq!(snapshot.waiting + snapshot.running + snapshot.suspended, self.world.open.len());
         check(&self.scheduler, self.world.now);
         self.look();
     }
@@ -126,7 +128,9 @@ impl Run {
         let mut commands = std::mem::take(&mut self.commands);
         self.world.execute(&mut commands);
         self.commands = commands;
+        self.world.suspend();
         assert_eq!(self.world.completing, None, "a completion is answered at once");
+        assert_eq!(self.world.stuck, None, "what is given up is answered at once");
     }
 
     fn any_function(&mut self) -> FunctionId {
@@ -138,7 +142,10 @@ impl Run {
         let deadline = self.dice.one_in(8).then(|| now.plus(1 + self.dice.below(600)));
         let budget_us = self.world.defined[&function].budget.as_micros();
         if let Ok(job) = self.scheduler.submit(now, function, deadline, &mut self.commands) {
-            let promise = Promise { function, since: now, deadline, budget_us, starts: 0 };
+            let rest = Rest::Never;
+            let (starts, runs) = (0, 0);
+            let promise =
+                Promise { function, accepted: now, since: now, deadline, budget_us, starts, runs, rest };
             assert!(self.world.open.insert(job, promise).is_none(), "{job:?} is open already");
         }
     }
@@ -163,10 +170,51 @@ impl Run {
         let slab = process.slab;
         let canary = self.world.slabs.get(&(slab, slot)).copied();
         assert_eq!(canary, Some(self.world.open[&job].function), "another function's answer");
+        let cpu_us = self.dice.below(400);
+        if self.dice.one_in(4) {
+            self.world.suspending = Some((job, slab, slot));
+            let (now, commands) = (self.world.now, &mut self.commands);
+            let is_suspended = self.scheduler.suspended(now, worker, job, cpu_us, commands);
+            let answer =
+                |command: &Command| matches!(command, Command::Answer { job: other, .. } if *other == job);
+            assert!(is_suspended != commands.iter().any(answer));
+            if is_suspended {
+                let promise = self.world.open.get_mut(&job).expect("it is owed");
+                let left_us = u64::from(self.scheduler.budget_us(job));
+                assert!(left_us < promise.budget_us, "no part of a call costs nothing");
+                promise.budget_us = left_us;
+            }
+            return;
+        }
         self.world.completing = Some(job);
         let over_budget = self.dice.one_in(10);
-        let cpu_us = self.dice.below(400);
         self.scheduler.completed(self.world.now, worker, job, cpu_us, over_budget, &mut self.commands);
+    }
+
+    /// What a call waited for is there, or can never come; sometimes the news are of a call that is not suspended.
+    fn resume(&mut self) {
+        let is_suspended = |promise: &Promise| matches!(promise.rest, Rest::Suspended(..));
+        let (suspended, others): (Vec<_>, Vec<_>) = self
+            .world
+            .open
+            .iter()
+            .map(|(job, promise)| (*job, *promise))
+            .partition(|(_, one)| is_suspended(one));
+        if let Some((other, _)) = self.dice.pick(&others).filter(|_| self.dice.one_in(8)) {
+            self.scheduler.resume(self.world.now, other, &mut self.commands);
+            self.scheduler.give_up(other, Outcome::Stuck, &mut self.commands);
+            assert!(self.commands.is_empty(), "it is not suspended");
+        }
+        let Some((job, promise)) = self.dice.pick(&suspended) else { return };
+        if self.dice.one_in(20) {
+            self.world.stuck = Some(job);
+            return self.scheduler.give_up(job, Outcome::Stuck, &mut self.commands);
+        }
+        let Rest::Suspended(slab, slot) = promise.rest else { unreachable!("chosen so") };
+        let (rest, since) = (Rest::Resumed(slab, slot), self.world.now);
+        self.world.open.insert(job, Promise { rest, since, ..promise });
+        self.scheduler.resume(self.world.now, job, &mut self.commands);
+        self.world.count("Resumed");
     }
 
     /// A worker dies by itself, or because it was ordered to; the news may arrive twice.
@@ -376,7 +424,12 @@ impl Run {
         let open: Vec<_> = self.world.open.keys().copied().collect();
         let claimed = self.dice.pick(&open).unwrap_or(JobId(self.dice.below(1 << 40)));
         if first != Some(claimed) {
-            self.scheduler.completed(self.world.now, worker, claimed, 5, false, &mut self.commands);
+            if self.dice.one_in(2) {
+                let said = self.scheduler.suspended(self.world.now, worker, claimed, 5, &mut self.commands);
+                assert!(!said, "a lie suspends nothing");
+            } else {
+                self.scheduler.completed(self.world.now, worker, claimed, 5, false, &mut self.commands);
+            }
             let answers = self.commands.iter().any(|command| matches!(command, Command::Answer { .. }));
             assert!(!answers, "a lie is nobody's answer");
         }
@@ -423,7 +476,20 @@ impl Run {
     }
 }
 
-const SEEN: [&str; 34] = [
+const SEEN: [&str; 47] = [
+    "Suspended",
+    "Resumed",
+    "Start resumed",
+    "OverBudget at suspension",
+    "TooManySuspended at suspension",
+    "Banned at suspension",
+    "Withdrawn at suspension",
+    "Lost at suspension",
+    "TookTooLong suspended",
+    "Banned suspended",
+    "Withdrawn suspended",
+    "Lost suspended",
+    "Stuck suspended",
     "stale",
     "stale Unloaded",
     "Came before the traps",

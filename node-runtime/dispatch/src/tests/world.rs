@@ -12,10 +12,26 @@ use super::super::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Promise {
     pub(super) function: FunctionId,
+    /// When it was accepted, and since when it waits.
+    pub(super) accepted: Moment,
     pub(super) since: Moment,
     pub(super) deadline: Option<Moment>,
     pub(super) budget_us: u64,
     pub(super) starts: u32,
+    /// How often it went to a worker: what goes on there is not what was there before.
+    pub(super) runs: u32,
+    pub(super) rest: Rest,
+}
+
+/// Whether a call is or was suspended, and in which image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    Never,
+    Suspended(SlabId, u32),
+    /// It may go on, and has not begun to.
+    Resumed(SlabId, u32),
+    /// It goes on.
+    Over,
 }
 
 /// A worker process.
@@ -33,8 +49,8 @@ pub(super) struct Process {
     pub(super) ran: BTreeSet<FunctionId>,
 }
 
-/// A call in a worker.
-type At = (WorkerId, JobId);
+/// A call in a worker, and which run of it.
+type At = (WorkerId, JobId, u32);
 
 /// A slot that an image leaves or left.
 #[derive(Debug)]
@@ -76,6 +92,10 @@ pub(super) struct World {
     tenant_crashes: BTreeMap<u32, Vec<Moment>>,
     /// The job that a completion is being reported of.
     pub(super) completing: Option<JobId>,
+    /// The job that is being suspended, and in which image.
+    pub(super) suspending: Option<(JobId, SlabId, u32)>,
+    /// The job that the node gives up.
+    pub(super) stuck: Option<JobId>,
     pub(super) outcomes: BTreeMap<String, u64>,
 }
 
@@ -171,14 +191,27 @@ impl World {
 
     fn started(&mut self, worker: WorkerId, job: JobId, slot: u32) {
         let promise = self.open.get_mut(&job).expect("only what is owed an answer starts");
-        promise.starts += 1;
-        let Promise { function, deadline, starts, .. } = *promise;
+        promise.runs += 1;
+        match promise.rest {
+            Rest::Never => promise.starts += 1,
+            Rest::Resumed(..) => {}
+            Rest::Suspended(..) | Rest::Over => panic!("{job:?} starts, and was suspended: {promise:?}"),
+        }
+        let Promise { function, deadline, starts, rest, .. } = *promise;
+        if rest != Rest::Never {
+            promise.rest = Rest::Over;
+        }
         let loaded = self.defined[&function];
         assert!(deadline.is_none_or(|deadline| deadline > self.now), "not after its deadline");
         assert!(!self.banned.contains(&function), "a banned function is never started");
         assert!(starts == 1 || starts == 2 && loaded.idempotent, "{starts} starts");
         let process = &self.processes[&worker.place];
         assert_eq!(self.slabs.get(&(process.slab, slot)), Some(&function), "the image is the function's");
+        let goes_on = matches!(rest, Rest::Resumed(..));
+        assert!(
+            !goes_on || rest == Rest::Resumed(process.slab, slot),
+            "it goes on in its own image: {rest:?}"
+        );
         assert_eq!(self.current.get(&process.slab.number), Some(&process.slab), "and of now");
         assert_eq!(process.pool.slab, loaded.pool.slab);
         if process.pool.slab != SHARED_SLAB {
@@ -195,7 +228,7 @@ impl World {
         let process = self.process(worker);
         process.jobs.push_back((job, slot));
         process.ran.insert(function);
-        self.count("Start");
+        self.count(if goes_on { "Start resumed" } else { "Start" });
     }
 
     /// A call is put behind another.
@@ -213,7 +246,15 @@ impl World {
 
     fn answered(&mut self, job: JobId, outcome: Outcome) {
         let promise = self.open.remove(&job).unwrap_or_else(|| panic!("{job:?} again: {outcome:?}"));
+        let at_suspension = self.suspending.take_if(|(suspending, ..)| *suspending == job).is_some();
+        let ends = promise.accepted.plus(self.limits().call_us_max);
         match outcome {
+            Outcome::OverBudget | Outcome::TooManySuspended => assert!(at_suspension),
+            Outcome::TookTooLong => {
+                assert!(ends <= self.now);
+                assert!(!self.is_in_a_worker(job));
+            }
+            Outcome::Stuck => assert_eq!(self.stuck.take(), Some(job), "only when the node says so"),
             Outcome::Finished => assert_eq!(self.completing.take(), Some(job), "only when it completed"),
             Outcome::DeadlinePassed => {
                 assert!(promise.deadline.expect("it has one") <= self.now);
@@ -229,11 +270,25 @@ impl World {
             Outcome::Lost | Outcome::Overdue => assert!(!self.is_in_a_worker(job), "its worker is gone"),
         }
         let again = if promise.starts == 2 { " again" } else { "" };
-        self.count(&format!("{outcome:?}{again}"));
+        let rest = match promise.rest {
+            _ if at_suspension => " at suspension",
+            Rest::Suspended(..) => " suspended",
+            Rest::Resumed(..) => " resumed",
+            Rest::Never | Rest::Over => "",
+        };
+        self.count(&format!("{outcome:?}{again}{rest}"));
     }
 
     pub(super) fn is_in_a_worker(&self, job: JobId) -> bool {
         self.processes.values().any(|process| process.jobs.iter().any(|(other, _)| *other == job))
+    }
+
+    /// What was done is over: who was not answered when it was to be suspended is.
+    pub(super) fn suspend(&mut self) {
+        if let Some((job, slab, slot)) = self.suspending.take() {
+            self.open.get_mut(&job).expect("it is owed").rest = Rest::Suspended(slab, slot);
+            self.count("Suspended");
+        }
     }
 
     fn unload(&mut self, command: Command, function: FunctionId, slot: u32, slab: SlabId) {
@@ -253,7 +308,8 @@ impl World {
 
     fn calls_in(&self, slab: SlabId) -> BTreeSet<At> {
         let of_it = self.processes.values().filter(|process| process.slab == slab);
-        of_it.flat_map(|process| process.jobs.iter().map(|(job, _)| (process.id, *job))).collect()
+        let at = |process: &Process, job: &JobId| (process.id, *job, self.open[job].runs);
+        of_it.flat_map(|process| process.jobs.iter().map(move |(job, _)| at(process, job))).collect()
     }
 
     /// The loader puts traps into the slot.

@@ -10,6 +10,7 @@ mod hosts;
 mod packing;
 mod registers;
 mod state;
+mod suspended;
 mod toolchain;
 mod watcher;
 mod window;
@@ -53,9 +54,13 @@ impl Fixture {
     /// The images in slots 0, 1, …
     fn with(images: &[&[u8]]) -> Self {
         let alone = Self::alone();
+        Self::made(slab(images), alone)
+    }
+
+    fn made(slab: Slab, alone: MutexGuard<'static, ()>) -> Self {
         let memory = MemoryLimit::from_bytes(4 << 20).expect("a multiple of a page");
         let budget = Budget::from_micros(50_000).expect("within bounds");
-        let executor = Executor::new(slab(images), memory, watcher::CLOCK).expect("an executor");
+        let executor = Executor::new(slab, memory, watcher::CLOCK).expect("an executor");
         executor.confirm_window().expect("nothing else lies there");
         let limits = Limits { budget, memory };
         Self { executor, slot: 0, limits, watcher: Watcher::start(), _alone: alone }
@@ -110,7 +115,8 @@ fn images_are_written() {
 /// A slab with these images, which nobody writes any more. The hostile image does not verify.
 fn slab(images: &[&[u8]]) -> Slab {
     let geometry = SlabGeometry { bank_bytes: 16 << 20, slots: 64 };
-    let verify = images.iter().all(|image| *image == toolchain::tenant());
+    let verified = [toolchain::tenant, toolchain::waiter];
+    let verify = images.iter().all(|image| verified.iter().any(|one| one() == *image));
     let verification = if verify { Verification::Required } else { Verification::Waived };
     let mut writer = SlabWriter::new(geometry, verification).expect("a slab");
     for (slot, image) in (0..).zip(images) {

@@ -54,6 +54,13 @@ pub(crate) fn services() -> &'static [u8] {
     IMAGE.get_or_init(|| verified("services"))
 }
 
+/// The image of `tests/functions/waiter.rs`, which verifies.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn waiter() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| verified("waiter"))
+}
+
 /// A function of its own that verifies.
 fn verified(name: &str) -> Vec<u8> {
     ready(name).unwrap_or_else(|| Functions::rewritten(name).build_alone(name))

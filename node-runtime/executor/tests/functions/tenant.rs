@@ -119,12 +119,6 @@ fn spin_in_the_last_run(arena: bool) -> Vec<u8> {
     Vec::new()
 }
 
-/// Where this run has its arena and its stack.
-fn place() -> String {
-    let (arena, stack) = (black_box(Box::new(0u8)), black_box(0u8));
-    format!("{:x} {:x}", (&raw const *arena).addr() >> 12, (&raw const stack).addr() >> 12)
-}
-
 fn print() -> Vec<u8> {
     print!("one ");
     println!("line");
@@ -237,7 +231,6 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
                 list.resize(list.len() * 2, 0);
             }
         }
-        b"place" => place().into_bytes(),
         b"bomb-small" => {
             let mut list = Vec::new();
             loop {

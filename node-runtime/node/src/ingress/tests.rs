@@ -31,7 +31,7 @@ use super::response::Response;
 use super::{Bounds, Callers, Face, Hosts, Peers, Share, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{self, Answered, CallError, Served};
+use crate::serving::{self, Answered, CallError, Served, Used};
 
 const BOTH: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
@@ -343,6 +343,7 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
         call_id: 1,
         status,
         cold: true,
+        waits: false,
         refusal: 0,
         response,
         logs: Vec::new(),
@@ -356,7 +357,11 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
 fn answered(outcome: Outcome, completion: Option<Completion>) -> Response {
     let served = Arc::new(Served::for_test(mfaas_dispatch::FunctionId(1), key("hello", 3), Access::Public));
     let (queued, ran) = (Duration::from_micros(20), Duration::from_millis(2));
-    face().answer_of(Answered { outcome, completion, served, queued, ran }, Some("node.example"), &mut None)
+    face().answer_of(
+        Answered { outcome, completion, served, queued, ran, used: Used::default() },
+        Some("node.example"),
+        &mut None,
+    )
 }
 
 fn encoded(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {

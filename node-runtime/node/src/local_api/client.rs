@@ -254,6 +254,7 @@ impl Client {
                 let answer = Answer {
                     status: done.status,
                     cold: done.cold,
+                    waits: false,
                     response: &done.response,
                     // Lines and messages are the tenant's, and go where those of HTTP calls go.
                     logs: b"",
@@ -270,6 +271,7 @@ impl Client {
                 let answer = Answer {
                     status: Status::Aborted,
                     cold: false,
+                    waits: false,
                     response: b"",
                     logs: b"",
                     message,

@@ -25,8 +25,10 @@ pub(super) fn of_error(error: &CallError) -> Code {
 pub(super) fn of_outcome(outcome: Outcome) -> Option<Code> {
     match outcome {
         Outcome::Finished => None,
-        Outcome::Overdue => Some(codes::MF0803),
-        Outcome::WaitedTooLong | Outcome::DeadlinePassed => Some(codes::MF0811),
+        Outcome::Overdue | Outcome::OverBudget => Some(codes::MF0803),
+        Outcome::TookTooLong => Some(codes::MF0819),
+        Outcome::Stuck => Some(codes::MF0810),
+        Outcome::WaitedTooLong | Outcome::DeadlinePassed | Outcome::TooManySuspended => Some(codes::MF0811),
         Outcome::LoadFailed => Some(codes::MF0709),
         Outcome::Withdrawn => Some(codes::MF0801),
         Outcome::Banned => Some(codes::MF0813),

@@ -21,6 +21,32 @@ pub(crate) struct Answered {
     pub(crate) queued: Duration,
     /// From the worker to the answer, by this process's clock.
     pub(crate) ran: Duration,
+    /// What the call used before it waited, if it did. The output of a worker has that in it.
+    pub(crate) used: Used,
+}
+
+/// What parts of a call used, as workers said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Used {
+    pub(crate) wall_ns: u64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) memory_bytes: u64,
+}
+
+impl Used {
+    /// Another part ended.
+    pub(crate) fn add(&mut self, part: &Completion) {
+        self.wall_ns = self.wall_ns.saturating_add(part.wall_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(part.cpu_ns);
+        self.memory_bytes = self.memory_bytes.max(part.memory_bytes);
+    }
+
+    /// What the last part of a call reported, as what the whole call did that had used this before.
+    pub(crate) fn before(mut self, last: Completion) -> Completion {
+        self.add(&last);
+        let Self { wall_ns, cpu_ns, memory_bytes } = self;
+        Completion { wall_ns, cpu_ns, memory_bytes, ..last }
+    }
 }
 
 /// Why a call has no answer of a function.

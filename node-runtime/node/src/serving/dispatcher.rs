@@ -485,10 +485,10 @@ impl Dispatcher {
         self.whole.load(Ordering::Acquire)
     }
 
-    /// Whether nothing waited or ran a moment ago.
+    /// Whether no call was on its way a moment ago.
     pub(crate) fn is_idle(&self) -> bool {
-        let Snapshot { waiting, running, .. } = self.snapshot();
-        waiting == 0 && running == 0
+        let Snapshot { waiting, running, suspended, .. } = self.snapshot();
+        waiting == 0 && running == 0 && suspended == 0
     }
 
     /// Counts of a moment ago, over all functions.

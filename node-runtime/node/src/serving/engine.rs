@@ -17,13 +17,14 @@ mod calls;
 mod clock;
 mod publisher;
 mod residents;
+mod suspended;
 mod workers;
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mfaas_dispatch::{Command, Commands, JobId, Limits, Scheduler, WorkerId};
+use mfaas_dispatch::{Command, Commands, JobId, Limits, Moment, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{RingError, Submission, wait_any};
 
@@ -35,11 +36,12 @@ use super::process::RING_SLOTS;
 use super::services::NodeServices;
 use super::supervisor::{Wanted, WorkerSupervisor};
 use bans::Bans;
-use calls::PendingCalls;
+use calls::{Begin, PendingCalls, Report};
 use clock::Clock;
 pub(crate) use publisher::Published;
 use publisher::Publisher;
 use residents::Residents;
+use suspended::Rest;
 use workers::Workers;
 
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
@@ -136,6 +138,7 @@ impl Engine {
         let collected = self.collect();
         let now = ticks();
         self.workers.watch(now);
+        self.wake();
         if self.clock.is_tick_due(now) {
             self.scheduler.tick(self.clock.moment(), &mut self.commands);
             self.execute_commands();
@@ -280,11 +283,42 @@ impl Engine {
         let collected = self.calls.collect(|completion| self.workers.collect(place, completion))?;
         let Some(report) = collected else { return Ok(false) };
         let now = self.clock.moment();
-        let (worker, job) = (report.worker, report.job);
-        self.scheduler.completed(now, worker, job, report.cpu_us, report.over_budget, &mut self.commands);
+        let Report { worker, job, cpu_us, over_budget, waits } = report;
+        if waits {
+            self.suspend(report);
+        } else {
+            self.scheduler.completed(now, worker, job, cpu_us, over_budget, &mut self.commands);
+        }
         self.execute_commands();
         self.calls.forget_collected();
         Ok(true)
+    }
+
+    /// A worker has put a call aside that waits.
+    fn suspend(&mut self, report: Report) {
+        let now = self.clock.moment();
+        let Report { worker, job, cpu_us, .. } = report;
+        // Only of a job that was on the worker's core is anything taken over.
+        if !self.scheduler.suspended(now, worker, job, cpu_us, &mut self.commands) {
+            return;
+        }
+        match self.calls.suspend(job, now) {
+            Rest::Waits => {}
+            Rest::GoesOn => self.scheduler.resume(now, job, &mut self.commands),
+            Rest::Ends(outcome) => self.scheduler.give_up(job, outcome, &mut self.commands),
+        }
+    }
+
+    /// Lets calls go on that waited for the time that it is now.
+    fn wake(&mut self) {
+        if self.calls.next_wake().is_none() {
+            return;
+        }
+        let now = self.clock.moment();
+        while let Some(job) = self.calls.wake(now) {
+            self.scheduler.resume(now, job, &mut self.commands);
+            self.execute_commands();
+        }
     }
 
     fn broken(&mut self, place: usize, error: &RingError) {
@@ -343,15 +377,14 @@ impl Engine {
     /// Gives the call to the worker, whose slab has its function in this slot.
     fn start(&mut self, worker: WorkerId, job: JobId, slot: u32) {
         let now = ticks();
-        let Some(call) = self.calls.start(job, now) else { return };
-        let terms = &call.served.terms;
+        let Some(Begin { call, frame, resumes }) = self.calls.start(job, now) else { return };
         let submission = Submission {
             call_id: job.0,
             function: slot,
-            // At most ten minutes in microseconds, so the cast keeps it.
-            budget_us: terms.budget.as_micros() as u32,
-            memory_bytes: terms.memory.as_bytes(),
-            frame: &call.frame,
+            budget_us: self.scheduler.budget_us(job),
+            memory_bytes: call.served.terms.memory.as_bytes(),
+            frame,
+            resumes,
         };
         if let Err(error) = self.workers.submit(worker, now, submission) {
             self.broken(usize::from(worker.place), &error);
@@ -382,9 +415,13 @@ impl Engine {
 
     fn until_next(&self) -> Duration {
         let watched = self.workers.next_look(ticks());
+        let now = self.clock.moment();
+        let after = |at: Moment| Duration::from_micros(at.since(now).max(1));
         let scheduled = self.scheduler.next_deadline();
-        let scheduled = scheduled.map(|at| Duration::from_micros(at.since(self.clock.moment()).max(1)));
-        watched.into_iter().chain(scheduled).fold(SLEEP_MAX, Duration::min)
+        watched
+            .into_iter()
+            .chain(scheduled.into_iter().chain(self.calls.next_wake()).map(after))
+            .fold(SLEEP_MAX, Duration::min)
     }
 }
 

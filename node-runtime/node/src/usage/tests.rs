@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::histogram::EDGE_LABELS;
 use super::{FUNCTIONS_SHOWN_MAX, Usage, cost};
 use crate::agent::testing::key;
-use crate::serving::{Answered, Served};
+use crate::serving::{Answered, Served, Used};
 
 const BOOT: Uuid = Uuid::nil();
 
@@ -26,6 +26,7 @@ fn answered(served: &Arc<Served>, outcome: Outcome, status: Option<Status>) -> A
         call_id: 1,
         status,
         cold: false,
+        waits: false,
         response: Vec::new(),
         logs: Vec::new(),
         message: Vec::new(),
@@ -35,7 +36,7 @@ fn answered(served: &Arc<Served>, outcome: Outcome, status: Option<Status>) -> A
         refusal: 0,
     });
     let (queued, ran) = (Duration::from_micros(20), Duration::from_millis(2));
-    Answered { outcome, completion, served: Arc::clone(served), queued, ran }
+    Answered { outcome, completion, served: Arc::clone(served), queued, ran, used: Used::default() }
 }
 
 fn finished(served: &Arc<Served>) -> Answered {

@@ -106,7 +106,14 @@ fn two_halves_on_two_threads_lose_no_wake() {
     });
     for call_id in 0..CALLS {
         assert!(wait_any(&[room.bell()], LONG, || submitter.has_room()).expect("a wait"));
-        let call = crate::Submission { call_id, function: 0, budget_us: 0, memory_bytes: 0, frame: b"" };
+        let call = crate::Submission {
+            call_id,
+            function: 0,
+            budget_us: 0,
+            memory_bytes: 0,
+            frame: b"",
+            resumes: false,
+        };
         submitter.submit(call).expect("room");
         if call_id % 3 == 0 {
             std::thread::sleep(Duration::from_micros(50));

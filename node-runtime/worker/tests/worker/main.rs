@@ -133,7 +133,14 @@ impl Node {
     fn submit_within(&mut self, function: u32, body: &[u8], budget_us: u32) {
         let mut frame = Vec::new();
         encode_request(&mut frame, "POST", "/", [], body).expect("a plain request");
-        let submission = Submission { call_id: 1, function, budget_us, memory_bytes: 4 << 20, frame: &frame };
+        let submission = Submission {
+            call_id: 1,
+            function,
+            budget_us,
+            memory_bytes: 4 << 20,
+            frame: &frame,
+            resumes: false,
+        };
         self.host.submit(submission).expect("room");
     }
 

@@ -107,6 +107,7 @@ fn a_worker_that_lost_its_stack_ends() {
         budget_us: crate::budget_us(),
         memory_bytes: 4 << 20,
         frame: &frame,
+        resumes: false,
     };
     node.host.submit(submission).expect("room");
     let ended = node.ended();

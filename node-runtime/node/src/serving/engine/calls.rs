@@ -5,13 +5,14 @@
 use std::sync::Arc;
 
 use mfaas_abi::Status;
-use mfaas_dispatch::{JobId, Outcome, Scheduler, WorkerId};
+use mfaas_dispatch::{JobId, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Completion, RingError};
 use tokio::sync::oneshot;
 
 use super::clock::Clock;
-use crate::serving::call::Answered;
+use super::suspended::{Kept, KeptBytes, Rest, Timers};
+use crate::serving::call::{Answered, Used};
 use crate::serving::intake::Call;
 use crate::serving::log_forwarder::LogForwarder;
 use crate::usage::Usage;
@@ -21,8 +22,19 @@ use crate::usage::Usage;
 struct Ticket {
     job: JobId,
     call: Call,
-    /// When the call was given to a worker last, in ticks.
+    /// When the call was given to a worker last, in ticks; of one that has waited, when that was before.
     started: Option<u64>,
+    /// Of a call that waits, or has waited.
+    kept: Option<Box<Kept>>,
+}
+
+/// What a worker is given.
+#[derive(Debug)]
+pub(super) struct Begin<'a> {
+    pub(super) call: &'a Call,
+    pub(super) frame: &'a [u8],
+    /// Whether the call has waited: then the frame is not its request.
+    pub(super) resumes: bool,
 }
 
 /// What a worker reported of a call, as far as the scheduler is to know it.
@@ -32,6 +44,8 @@ pub(super) struct Report {
     pub(super) job: JobId,
     pub(super) cpu_us: u64,
     pub(super) over_budget: bool,
+    /// The call has not ended.
+    pub(super) waits: bool,
 }
 
 /// Every caller that waits.
@@ -43,6 +57,8 @@ pub(super) struct PendingCalls {
     completion: Completion,
     /// The job that it answers.
     completed: Option<JobId>,
+    timers: Timers,
+    kept_bytes: KeptBytes,
     /// Who is to hear when nobody waits any more.
     stopped: Option<oneshot::Sender<()>>,
     usage: Arc<Usage>,
@@ -51,8 +67,9 @@ pub(super) struct PendingCalls {
 
 impl PendingCalls {
     pub(super) fn new(usage: Arc<Usage>, log_forwarder: Arc<LogForwarder>) -> Self {
-        let (tickets, completed, stopped) = Default::default();
-        Self { tickets, completion: Completion::new(), completed, stopped, usage, log_forwarder }
+        let (tickets, completed, stopped, timers, kept_bytes) = Default::default();
+        let completion = Completion::new();
+        Self { tickets, completion, completed, timers, kept_bytes, stopped, usage, log_forwarder }
     }
 
     /// The call was accepted as this job.
@@ -61,7 +78,7 @@ impl PendingCalls {
         if self.tickets.len() <= job.index() {
             self.tickets.resize_with(job.index() + 1, || None);
         }
-        self.tickets[job.index()] = Some(Ticket { job, call, started: None });
+        self.tickets[job.index()] = Some(Ticket { job, call, started: None, kept: None });
     }
 
     /// Whether the job is not answered.
@@ -70,12 +87,51 @@ impl PendingCalls {
         self.tickets.get(job.index()).and_then(Option::as_ref).is_some_and(|ticket| ticket.job == job)
     }
 
-    /// The call that a worker is given at `now`, in ticks.
+    /// What a worker is given at `now`, in ticks.
     #[inline]
-    pub(super) fn start(&mut self, job: JobId, now: u64) -> Option<&Call> {
-        let ticket = self.tickets.get_mut(job.index()).and_then(Option::as_mut)?;
-        ticket.started = Some(now);
-        Some(&ticket.call)
+    pub(super) fn start(&mut self, job: JobId, now: u64) -> Option<Begin<'_>> {
+        let Ticket { call, started, kept, .. } =
+            self.tickets.get_mut(job.index()).and_then(Option::as_mut)?;
+        match kept {
+            Some(kept) => Some(Begin { call, frame: kept.resume(), resumes: true }),
+            None => {
+                *started = Some(now);
+                Some(Begin { call, frame: &call.frame, resumes: false })
+            }
+        }
+    }
+
+    /// Takes over what a worker reported last, of a call that waits, and says what becomes of it.
+    pub(super) fn suspend(&mut self, job: JobId, now: Moment) -> Rest {
+        let Self { tickets, completion, timers, kept_bytes, log_forwarder, .. } = self;
+        let Some(Ticket { call, kept, .. }) = tickets.get_mut(job.index()).and_then(Option::as_mut) else {
+            return Rest::Ends(Outcome::Lost);
+        };
+        let (logs, message) = (std::mem::take(&mut completion.logs), std::mem::take(&mut completion.message));
+        log_forwarder.function_output(&call.served, logs, message);
+        let kept = kept.get_or_insert_default();
+        let rest = kept.suspend((job, now), completion, call.served.body_bytes_max(), timers);
+        if kept_bytes.count(&call.served.key.tenant, kept) {
+            rest
+        } else {
+            Rest::Ends(Outcome::TooManySuspended)
+        }
+    }
+
+    /// The next call that is to go on, since an operation of it has ended by `now`.
+    pub(super) fn wake(&mut self, now: Moment) -> Option<JobId> {
+        let Self { tickets, timers, .. } = self;
+        // Timers of a call go with it, so the ticket at the index is the job's.
+        timers.wake(now, |job, id| {
+            let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut);
+            ticket.and_then(|ticket| ticket.kept.as_mut()).is_some_and(|kept| kept.hear(id))
+        })
+    }
+
+    /// When the next operation ends.
+    #[inline]
+    pub(super) fn next_wake(&self) -> Option<Moment> {
+        self.timers.next()
     }
 
     /// Has `collect` write what a worker reported, and keeps it for the answer.
@@ -85,10 +141,11 @@ impl PendingCalls {
         collect: impl FnOnce(&mut Completion) -> Result<Option<WorkerId>, RingError>,
     ) -> Result<Option<Report>, RingError> {
         let Some(worker) = collect(&mut self.completion)? else { return Ok(None) };
-        let Completion { call_id, cpu_ns, status, .. } = self.completion;
+        let Completion { call_id, cpu_ns, status, waits, .. } = self.completion;
         let job = JobId(call_id);
         self.completed = Some(job);
-        Ok(Some(Report { worker, job, cpu_us: cpu_ns / 1_000, over_budget: status == Status::OverBudget }))
+        let (cpu_us, over_budget) = (cpu_ns / 1_000, status == Status::OverBudget);
+        Ok(Some(Report { worker, job, cpu_us, over_budget, waits }))
     }
 
     /// What was collected last answers nobody any more.
@@ -101,17 +158,22 @@ impl PendingCalls {
     #[inline]
     pub(super) fn answer(&mut self, job: JobId, outcome: Outcome, clock: &Clock) {
         let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::take) else { return };
-        let Ticket { call: Call { served, since, reply, .. }, started, .. } = ticket;
+        let Ticket { call: Call { served, since, reply, .. }, started, kept, .. } = ticket;
+        let used = kept.map_or_else(Used::default, |kept| {
+            kept.forget(job, &mut self.timers);
+            self.kept_bytes.forget(&served.key.tenant, &kept);
+            kept.used
+        });
         let now = ticks();
         let started = started.unwrap_or(now);
         let (queued, ran) = (clock.between(since, started), clock.between(started, now));
         let mut completion = (outcome == Outcome::Finished && self.completed == Some(job))
-            .then(|| std::mem::take(&mut self.completion));
+            .then(|| used.before(std::mem::take(&mut self.completion)));
         let logs = completion
             .as_mut()
             .map(|output| (std::mem::take(&mut output.logs), std::mem::take(&mut output.message)));
         let for_log = Arc::clone(&served);
-        let answered = Answered { outcome, completion, served, queued, ran };
+        let answered = Answered { outcome, completion, served, queued, ran, used };
         self.usage.record(&answered);
         // The caller may have hung up; the answer was given all the same.
         let _ = reply.send(Ok(answered));
@@ -123,6 +185,16 @@ impl PendingCalls {
             }
             (Outcome::Overdue, None) => {
                 self.log_forwarder.node_line(&for_log, "the call ran past its wall backstop");
+            }
+            (Outcome::TookTooLong, None) => {
+                self.log_forwarder.node_line(&for_log, "the call waited longer than a call may take");
+            }
+            (Outcome::Stuck, None) => self.log_forwarder.node_line(
+                &for_log,
+                "the handler waited for nothing that could come: await what the crate mfaas offers",
+            ),
+            (Outcome::OverBudget, None) => {
+                self.log_forwarder.node_line(&for_log, "the call waited with no CPU time left of its budget")
             }
             (_, None) => {}
         }

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
-use mfaas_abi::Status;
+use mfaas_abi::limits::BODY_BYTES_MAX;
+use mfaas_abi::{DONE, OperationKind, Record, Status, SuspendedFrame};
 use mfaas_attest::Declared;
 use mfaas_dispatch::{Limits, Outcome, SHARED_SLAB, SlabId, WorkerId};
 use mfaas_ident::{Access, AliasName, FunctionName, Isolation, TenantName};
@@ -215,8 +216,143 @@ fn next(end: &mut WorkerEnd) -> Job {
 fn reply(end: &mut WorkerEnd, response: &[u8]) {
     let status = Status::Ok;
     let (logs, message, wall_ns, cpu_ns, memory_bytes) = (&[][..], &[][..], 1, 1, 1);
-    let answer = Answer { status, cold: false, response, logs, message, wall_ns, cpu_ns, memory_bytes };
+    let answer =
+        Answer { status, cold: false, waits: false, response, logs, message, wall_ns, cpu_ns, memory_bytes };
     end.reply(&answer).unwrap();
+}
+
+/// Puts the call that was taken aside, with so many microseconds of CPU time.
+fn put_aside(end: &mut WorkerEnd, operations: &[Record<'_>], state: &[u8], cpu_us: u64) {
+    let mut records = Vec::new();
+    operations.iter().for_each(|operation| operation.append_to(&mut records));
+    let response = &*[&SuspendedFrame::head(records.len()), &*records, state].concat();
+    let (logs, message, wall_ns, cpu_ns) = (&[][..], &[][..], cpu_us * 1_000, cpu_us * 1_000);
+    let (status, cold, waits, memory_bytes) = (Status::Ok, false, true, 9);
+    let answer = Answer { status, cold, waits, response, logs, message, wall_ns, cpu_ns, memory_bytes };
+    end.reply(&answer).unwrap();
+}
+
+fn sleep(id: u32, time: Duration) -> (u32, [u8; 8]) {
+    (id, u64::try_from(time.as_nanos()).unwrap().to_le_bytes())
+}
+
+fn operation((id, bytes): &(u32, [u8; 8])) -> Record<'_> {
+    Record { id: *id, code: OperationKind::Sleep as u32, bytes }
+}
+
+/// Takes a call that goes on: what it hears, by their identities, and its state.
+fn resumed(end: &mut WorkerEnd) -> (Job, Vec<u32>, Vec<u8>) {
+    let job = next(end);
+    assert!(job.resumes, "{job:?}");
+    let mut frame = vec![0; WorkerEnd::BUFFER_BYTES];
+    let bytes = end.take_frame(&mut frame).unwrap();
+    let SuspendedFrame { records, state } = SuspendedFrame::decode(&frame[..bytes], BODY_BYTES_MAX).unwrap();
+    let heard = records.inspect(|outcome| assert_eq!(outcome.code, DONE)).map(|outcome| outcome.id);
+    (job, heard.collect(), state.to_vec())
+}
+
+/// Its budget, what it used and what it was are one call's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_sleeps_holds_no_worker_and_goes_on_as_it_was() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, _child) = stage.worker();
+    let begin = std::time::Instant::now();
+    let call = stage.call();
+    let first = next(&mut end);
+    assert!(!first.resumes);
+    std::thread::sleep(Duration::from_millis(2));
+    let (short, long) = (sleep(5, Duration::from_millis(30)), sleep(6, Duration::from_millis(60)));
+    put_aside(&mut end, &[operation(&short), operation(&long)], b"where it was", 300);
+    // Another call runs meanwhile.
+    let other = stage.call();
+    assert!(!next(&mut end).resumes);
+    reply(&mut end, b"other");
+    assert_eq!(other.await.unwrap().unwrap().completion.unwrap().response, b"other");
+
+    let (job, heard, state) = resumed(&mut end);
+    assert!(begin.elapsed() >= Duration::from_millis(30), "{:?}", begin.elapsed());
+    assert_eq!(
+        (job.call_id, job.function, heard, &*state),
+        (first.call_id, 7, vec![5], &b"where it was"[..])
+    );
+    assert_eq!(job.budget_us, first.budget_us - 300);
+    std::thread::sleep(Duration::from_millis(2));
+    put_aside(&mut end, &[], b"further", 200);
+    let (job, heard, state) = resumed(&mut end);
+    assert!(begin.elapsed() >= Duration::from_millis(60), "{:?}", begin.elapsed());
+    assert_eq!((job.budget_us, heard, &*state), (first.budget_us - 500, vec![6], &b"further"[..]));
+    reply(&mut end, b"done");
+    let answered = call.await.unwrap().unwrap();
+    let completion = answered.completion.unwrap();
+    assert_eq!((answered.outcome, &*completion.response), (Outcome::Finished, &b"done"[..]));
+    assert_eq!((completion.cpu_ns, completion.memory_bytes), (500_001, 9), "of all its parts");
+}
+
+/// What ends while a call is in a worker waits for it, and what it does not wait for any more is not told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_hears_what_ended_meanwhile_and_not_what_it_cancelled() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    let (at_once, soon) = (sleep(1, Duration::ZERO), sleep(2, Duration::from_millis(1)));
+    let (cancelled, late) = (sleep(3, Duration::from_millis(400)), sleep(4, Duration::from_millis(450)));
+    put_aside(&mut end, &[&at_once, &soon, &cancelled, &late].map(operation), b"", 10);
+    let (_, heard, _) = resumed(&mut end);
+    assert_eq!(heard, [1]);
+    // The second ends while the call runs.
+    std::thread::sleep(Duration::from_millis(5));
+    let cancel = Record { id: 3, code: OperationKind::Cancel as u32, bytes: &[] };
+    let unknown = Record { id: 99, ..cancel };
+    put_aside(&mut end, &[cancel, unknown], b"", 10);
+    assert_eq!(resumed(&mut end).1, [2], "at once");
+    put_aside(&mut end, &[], b"", 10);
+    assert_eq!(resumed(&mut end).1, [4]);
+    reply(&mut end, b"done");
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
+}
+
+/// A call that breaks the rules of its operations, or waits for nothing, harms itself alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_can_never_go_on_is_given_up() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, _child) = stage.worker();
+    let hour = sleep(1, Duration::from_secs(3_600));
+    let many: Vec<_> = (0..65).map(|id| (id, hour.1)).collect();
+    let many: Vec<_> = many.iter().map(operation).collect();
+    let (good, odd) = (operation(&hour), [1, 2, 3]);
+    for (operations, why) in [
+        (vec![], "nothing"),
+        (vec![good, good], "two of one identity"),
+        (vec![Record { code: 3, ..good }], "an unknown kind"),
+        (vec![Record { bytes: &odd, ..good }], "a time that is none"),
+        (many, "too many at a time"),
+        (vec![good, Record { code: OperationKind::Cancel as u32, bytes: &[], ..good }], "what it cancelled"),
+    ] {
+        let call = stage.call();
+        next(&mut end);
+        put_aside(&mut end, &operations, b"", 10);
+        assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Stuck, "{why}");
+    }
+    let call = stage.call();
+    next(&mut end);
+    reply(&mut end, b"done");
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished, "the worker is as it was");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_does_not_die_with_the_worker_that_it_was_in() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    put_aside(&mut end, &[operation(&sleep(1, Duration::from_millis(20)))], b"state", 10);
+    // The engine has it before it hears of the death.
+    stage.intake.send(Event::Died(WORKER));
+    let (mut end, _fd, _child, job) = stage.replacement(SHARED);
+    assert!(job.resumes);
+    reply(&mut end, b"elsewhere");
+    assert_eq!(call.await.unwrap().unwrap().completion.unwrap().response, b"elsewhere");
 }
 
 #[tokio::test(flavor = "multi_thread")]

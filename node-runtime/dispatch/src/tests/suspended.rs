@@ -1,0 +1,179 @@
+//! Calls that wait for what they asked their node for: who they are to others, and how they end.
+
+use super::*;
+
+fn suspended(scheduler: &mut Scheduler, at: u64, place: u16, job: JobId, cpu_us: u64) -> Commands {
+    let mut commands = Commands::new();
+    let is_suspended = scheduler.suspended(Moment(at), worker(place, 1), job, cpu_us, &mut commands);
+    let is_answered = answers(&commands).iter().any(|(answered, _)| *answered == job);
+    assert!(!(is_suspended && is_answered), "{commands:?}");
+    commands
+}
+
+fn resume(scheduler: &mut Scheduler, at: u64, job: JobId) -> Commands {
+    with(|commands| scheduler.resume(Moment(at), job, commands))
+}
+
+/// A job of function 1 that waits since 10.
+fn one_suspended(scheduler: &mut Scheduler) -> JobId {
+    let (job, _) = submit(scheduler, 0, 1);
+    assert!(suspended(scheduler, 10, 0, job, 10).is_empty());
+    job
+}
+
+#[test]
+fn a_call_that_waits_holds_no_worker_and_goes_on_with_what_is_left_of_its_budget() {
+    let mut scheduler = serving(1);
+    let (job, _) = submit(&mut scheduler, 0, 1);
+    let (other, commands) = submit(&mut scheduler, 1, 2);
+    assert!(commands.is_empty(), "a millisecond stands before it");
+    assert_eq!(suspended(&mut scheduler, 600, 0, job, 600), [start(0, other, 2)]);
+    let counts = scheduler.snapshot();
+    assert_eq!((counts.suspended, counts.running, counts.waiting), (1, 1, 0));
+    assert!(resume(&mut scheduler, 700, job).is_empty(), "the worker is taken");
+    assert!(resume(&mut scheduler, 701, job).is_empty(), "it is told once");
+    let commands = completed(&mut scheduler, 800, 0, other);
+    assert_eq!(starts(&commands), [(worker(0, 1), job)]);
+    assert!(suspended(&mut scheduler, 900, 0, job, 100).is_empty());
+    assert_eq!(resume(&mut scheduler, 950, job), [start(0, job, 1)], "at once where a worker is free");
+    // It has used 700 of its 1,000 µs.
+    let commands = suspended(&mut scheduler, 1_300, 0, job, 295);
+    assert_eq!(answers(&commands), [(job, Outcome::OverBudget)]);
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn a_call_may_wait_as_long_as_a_call_may_take() {
+    let mut scheduler = serving(1);
+    let job = one_suspended(&mut scheduler);
+    let mut commands = Commands::new();
+    let hasty = scheduler.submit(Moment(20), FunctionId(2), Some(Moment(5_000)), &mut commands).unwrap();
+    assert!(suspended(&mut scheduler, 30, 0, hasty, 10).is_empty());
+    assert_eq!(scheduler.next_deadline(), Some(Moment(5_000)));
+    assert!(tick(&mut scheduler, 4_999).is_empty());
+    assert_eq!(answers(&tick(&mut scheduler, 5_000)), [(hasty, Outcome::DeadlinePassed)]);
+    assert_eq!(scheduler.next_deadline(), Some(Moment(400_000)));
+    assert_eq!(answers(&tick(&mut scheduler, 400_000)), [(job, Outcome::TookTooLong)]);
+    assert!(resume(&mut scheduler, 400_001, job).is_empty(), "it was answered");
+    assert!(scheduler.is_idle());
+    let (late, _) = submit(&mut scheduler, 500_000, 1);
+    let commands = suspended(&mut scheduler, 900_000, 0, late, 10);
+    assert_eq!(answers(&commands), [(late, Outcome::TookTooLong)], "it has taken as long already");
+}
+
+#[test]
+fn so_many_calls_of_a_tenant_and_of_all_may_wait() {
+    let mut scheduler = serving(1);
+    let wait = |scheduler: &mut Scheduler, function| {
+        let (job, _) = submit(scheduler, 0, function);
+        (job, answers(&suspended(scheduler, 1, 0, job, 1)))
+    };
+    let own: Vec<_> = (0..3).map(|_| wait(&mut scheduler, 1)).collect();
+    assert!(own.iter().all(|(_, answers)| answers.is_empty()));
+    let (job, answered) = wait(&mut scheduler, 1);
+    assert_eq!(answered, [(job, Outcome::TooManySuspended)], "the tenant's share is 3");
+    assert!(wait(&mut scheduler, 2).1.is_empty());
+    let (job, answered) = wait(&mut scheduler, 2);
+    assert_eq!(answered, [(job, Outcome::TooManySuspended)], "the node's is 4");
+    assert_eq!(starts(&resume(&mut scheduler, 2, own[0].0)).len(), 1);
+    assert_eq!(answers(&completed(&mut scheduler, 3, 0, own[0].0)), [(own[0].0, Outcome::Finished)]);
+    assert!(wait(&mut scheduler, 1).1.is_empty(), "there is room again");
+}
+
+#[test]
+fn a_retired_function_lets_its_calls_go_on_and_a_revoked_or_banned_one_does_not() {
+    let mut scheduler = serving(1);
+    let job = one_suspended(&mut scheduler);
+    assert!(with(|out| scheduler.retire(FunctionId(1), out)).is_empty(), "its image is needed");
+    assert_eq!(resume(&mut scheduler, 20, job), [start(0, job, 1)]);
+    let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB };
+    assert_eq!(
+        completed(&mut scheduler, 30, 0, job),
+        [Command::Answer { job, outcome: Outcome::Finished }, unload]
+    );
+
+    let mut scheduler = serving(1);
+    let job = one_suspended(&mut scheduler);
+    let (runs, _) = submit(&mut scheduler, 20, 1);
+    let commands = with(|out| scheduler.withdraw(FunctionId(1), out));
+    assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Withdrawn }]);
+    with(|out| scheduler.retire(FunctionId(1), out));
+    let commands = suspended(&mut scheduler, 30, 0, runs, 10);
+    assert_eq!(commands, [Command::Answer { job: runs, outcome: Outcome::Withdrawn }, unload]);
+
+    let mut scheduler = serving(1);
+    let job = one_suspended(&mut scheduler);
+    let (runs, _) = submit(&mut scheduler, 20, 1);
+    let commands = with(|out| scheduler.ban(FunctionId(1), 1, out).unwrap());
+    assert_eq!(answers(&commands), [(job, Outcome::Banned)]);
+    assert_eq!(answers(&suspended(&mut scheduler, 30, 0, runs, 10)), [(runs, Outcome::Banned)]);
+}
+
+/// Its memory has addresses of an image that is nowhere now.
+#[test]
+fn a_call_goes_on_with_the_image_that_it_waited_in_or_not_at_all() {
+    let mut scheduler = serving(1);
+    let job = one_suspended(&mut scheduler);
+    let (runs, _) = submit(&mut scheduler, 20, 1);
+    let mut commands = with(|out| scheduler.renew(out));
+    assert_eq!(answers(&commands), [(job, Outcome::Lost)]);
+    commands.retain(|command| matches!(command, Command::Load { .. }));
+    for command in &commands {
+        let Command::Load { function, slab } = *command else { continue };
+        scheduler.loaded(Moment(25), function, slab, function.0, 10, &mut Commands::new());
+    }
+    let commands = suspended(&mut scheduler, 30, 0, runs, 10);
+    assert_eq!(answers(&commands), [(runs, Outcome::Lost)], "it ran in the former one");
+}
+
+/// What has waited is not what the caller sent: even a call that may run twice does not.
+#[test]
+fn a_call_that_has_waited_dies_with_its_worker() {
+    let mut scheduler = shared(LIMITS);
+    define_as(&mut scheduler, 1, Loaded { idempotent: true, ..function(1) });
+    let job = one_suspended(&mut scheduler);
+    assert_eq!(starts(&resume(&mut scheduler, 20, job)).len(), 1);
+    assert_eq!(answers(&died(&mut scheduler, 30, 0, 1)), [(job, Outcome::Lost)]);
+}
+
+#[test]
+fn a_worker_that_dies_takes_no_call_with_it_that_waits() {
+    let mut scheduler = serving(1);
+    let job = one_suspended(&mut scheduler);
+    assert!(answers(&died(&mut scheduler, 20, 0, 1)).is_empty());
+    assert!(resume(&mut scheduler, 30, job).is_empty(), "no worker is there");
+    assert_eq!(starts(&man(&mut scheduler, 20 + PAUSE)), [(worker(0, 2), job)]);
+}
+
+#[test]
+fn what_can_never_go_on_is_given_up() {
+    let mut scheduler = serving(1);
+    let job = one_suspended(&mut scheduler);
+    let commands = with(|out| scheduler.give_up(job, Outcome::Stuck, out));
+    assert_eq!(answers(&commands), [(job, Outcome::Stuck)]);
+    assert!(with(|out| scheduler.give_up(job, Outcome::Stuck, out)).is_empty());
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn a_worker_that_suspends_another_call_is_killed_and_not_believed() {
+    let mut scheduler = serving(2);
+    let (first, _) = submit(&mut scheduler, 0, 1);
+    let (second, _) = submit(&mut scheduler, 0, 2);
+    let kill = Command::Kill { worker: worker(0, 1), reason: KillReason::Violation };
+    assert_eq!(suspended(&mut scheduler, 1, 0, second, 1), [kill]);
+    assert_eq!(answers(&died(&mut scheduler, 2, 0, 1)), [(first, Outcome::Lost)]);
+}
+
+/// Where nobody starts workers any more, what was suspended is lost when it would go on.
+#[test]
+fn a_stopping_node_lets_calls_go_on_while_it_has_workers() {
+    let mut scheduler = serving(1);
+    let (first, second) = (one_suspended(&mut scheduler), one_suspended(&mut scheduler));
+    assert!(with(|out| scheduler.stop(out)).is_empty());
+    assert_eq!(starts(&resume(&mut scheduler, 20, first)).len(), 1);
+    assert_eq!(answers(&completed(&mut scheduler, 30, 0, first)), [(first, Outcome::Finished)]);
+    assert!(answers(&died(&mut scheduler, 40, 0, 1)).is_empty());
+    assert_eq!(answers(&resume(&mut scheduler, 50, second)), [(second, Outcome::Lost)]);
+    assert!(scheduler.is_idle());
+}
