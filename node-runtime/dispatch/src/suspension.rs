@@ -15,6 +15,9 @@ impl Scheduler {
     /// The worker says that `job` waits for something, after `cpu_us` of CPU time. Whether it is suspended now: off the worker's core,
     /// and owed an answer as before. Then [`Scheduler::resume`] or [`Scheduler::give_up`] is expected, unless it is answered before.
     ///
+    /// It costs its tenant, and its budget, `moved_us` besides: what the node takes to move its memory. Otherwise a call that does
+    /// little but wait could keep the node busy for others' time.
+    ///
     /// As with [`Scheduler::completed`], a worker that names another job than the one on its core is killed.
     pub fn suspended(
         &mut self,
@@ -22,12 +25,15 @@ impl Scheduler {
         id: WorkerId,
         job: JobId,
         cpu_us: u64,
+        moved_us: u64,
         commands: &mut Commands,
     ) -> bool {
         let taken = self.take_off_core(now, id, job, cpu_us, false, commands);
         let Some((index, used_us)) = taken else { return false };
+        self.jobs.get_mut(index).charged_us = 0;
+        self.settle_charge(index, Some(moved_us));
         let pool = self.jobs.get(index).pool;
-        let suspended = self.suspend(now, index, used_us);
+        let suspended = self.suspend(now, index, used_us.saturating_add(moved_us));
         if let Err(outcome) = suspended {
             self.finish(index, outcome, commands);
         }

@@ -174,7 +174,8 @@ impl Run {
         if self.dice.one_in(4) {
             self.world.suspending = Some((job, slab, slot));
             let (now, commands) = (self.world.now, &mut self.commands);
-            let is_suspended = self.scheduler.suspended(now, worker, job, cpu_us, commands);
+            let moved_us = cpu_us % 7;
+            let is_suspended = self.scheduler.suspended(now, worker, job, cpu_us, moved_us, commands);
             let answer =
                 |command: &Command| matches!(command, Command::Answer { job: other, .. } if *other == job);
             assert!(is_suspended != commands.iter().any(answer));
@@ -425,7 +426,7 @@ impl Run {
         let claimed = self.dice.pick(&open).unwrap_or(JobId(self.dice.below(1 << 40)));
         if first != Some(claimed) {
             if self.dice.one_in(2) {
-                let said = self.scheduler.suspended(self.world.now, worker, claimed, 5, &mut self.commands);
+                let said = self.scheduler.suspended(self.world.now, worker, claimed, 5, 1, &mut self.commands);
                 assert!(!said, "a lie suspends nothing");
             } else {
                 self.scheduler.completed(self.world.now, worker, claimed, 5, false, &mut self.commands);

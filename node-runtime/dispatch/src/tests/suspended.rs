@@ -4,7 +4,7 @@ use super::*;
 
 fn suspended(scheduler: &mut Scheduler, at: u64, place: u16, job: JobId, cpu_us: u64) -> Commands {
     let mut commands = Commands::new();
-    let is_suspended = scheduler.suspended(Moment(at), worker(place, 1), job, cpu_us, &mut commands);
+    let is_suspended = scheduler.suspended(Moment(at), worker(place, 1), job, cpu_us, 0, &mut commands);
     let is_answered = answers(&commands).iter().any(|(answered, _)| *answered == job);
     assert!(!(is_suspended && is_answered), "{commands:?}");
     commands
@@ -143,6 +143,26 @@ fn a_worker_that_dies_takes_no_call_with_it_that_waits() {
     assert!(answers(&died(&mut scheduler, 20, 0, 1)).is_empty());
     assert!(resume(&mut scheduler, 30, job).is_empty(), "no worker is there");
     assert_eq!(starts(&man(&mut scheduler, 20 + PAUSE)), [(worker(0, 2), job)]);
+}
+
+/// A call that does little but wait, with much memory, is charged what that costs the node.
+#[test]
+fn moving_the_memory_of_a_call_counts_against_its_budget_and_its_tenant() {
+    let mut scheduler = serving(1);
+    let (job, _) = submit(&mut scheduler, 0, 1);
+    let mut commands = Commands::new();
+    for at in [10, 30] {
+        assert!(scheduler.suspended(Moment(at), worker(0, 1), job, 1, 450, &mut commands), "{commands:?}");
+        assert_eq!(starts(&resume(&mut scheduler, at + 10, job)).len(), 1);
+    }
+    // Tenant 1 has used 900 µs of the node, so the other comes first, although it asked later.
+    let (own, _) = submit(&mut scheduler, 45, 1);
+    let (other, _) = submit(&mut scheduler, 46, 2);
+    commands.clear();
+    assert!(!scheduler.suspended(Moment(50), worker(0, 1), job, 1, 450, &mut commands));
+    assert_eq!(answers(&commands), [(job, Outcome::OverBudget)], "of a millisecond");
+    assert_eq!(starts(&commands), [(worker(0, 1), other)]);
+    assert_eq!(starts(&completed(&mut scheduler, 60, 0, other)), [(worker(0, 1), own)]);
 }
 
 #[test]

@@ -44,6 +44,8 @@ use residents::Residents;
 use suspended::Rest;
 use workers::Workers;
 
+/// What a call that waits is charged for: so many bytes of it are taken from a worker and given to one again in a microsecond.
+const MOVED_BYTES_PER_US: u64 = 2 << 10;
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
 const EVENTS_AT_ONCE: usize = 64;
 /// How long it looks on with nothing to do before it sleeps, in microseconds.
@@ -283,7 +285,7 @@ impl Engine {
         let collected = self.calls.collect(|completion| self.workers.collect(place, completion))?;
         let Some(report) = collected else { return Ok(false) };
         let now = self.clock.moment();
-        let Report { worker, job, cpu_us, over_budget, waits } = report;
+        let Report { worker, job, cpu_us, over_budget, waits, .. } = report;
         if waits {
             self.suspend(report);
         } else {
@@ -297,9 +299,10 @@ impl Engine {
     /// A worker has put a call aside that waits.
     fn suspend(&mut self, report: Report) {
         let now = self.clock.moment();
-        let Report { worker, job, cpu_us, .. } = report;
+        let Report { worker, job, cpu_us, bytes, .. } = report;
+        let moved_us = 1 + bytes as u64 / MOVED_BYTES_PER_US;
         // Only of a job that was on the worker's core is anything taken over.
-        if !self.scheduler.suspended(now, worker, job, cpu_us, &mut self.commands) {
+        if !self.scheduler.suspended(now, worker, job, cpu_us, moved_us, &mut self.commands) {
             return;
         }
         match self.calls.suspend(job, now) {

@@ -46,6 +46,8 @@ pub(super) struct Report {
     pub(super) over_budget: bool,
     /// The call has not ended.
     pub(super) waits: bool,
+    /// What was reported with it, in bytes.
+    pub(super) bytes: usize,
 }
 
 /// Every caller that waits.
@@ -145,7 +147,8 @@ impl PendingCalls {
         let job = JobId(call_id);
         self.completed = Some(job);
         let (cpu_us, over_budget) = (cpu_ns / 1_000, status == Status::OverBudget);
-        Ok(Some(Report { worker, job, cpu_us, over_budget, waits }))
+        let bytes = self.completion.response.len();
+        Ok(Some(Report { worker, job, cpu_us, over_budget, waits, bytes }))
     }
 
     /// What was collected last answers nobody any more.
