@@ -426,7 +426,8 @@ impl Run {
         let claimed = self.dice.pick(&open).unwrap_or(JobId(self.dice.below(1 << 40)));
         if first != Some(claimed) {
             if self.dice.one_in(2) {
-                let said = self.scheduler.suspended(self.world.now, worker, claimed, 5, 1, &mut self.commands);
+                let said =
+                    self.scheduler.suspended(self.world.now, worker, claimed, 5, 1, &mut self.commands);
                 assert!(!said, "a lie suspends nothing");
             } else {
                 self.scheduler.completed(self.world.now, worker, claimed, 5, false, &mut self.commands);
