@@ -144,7 +144,7 @@ table! { $
     MF0405 "The compiler wrote more than a build may.", "Make the source smaller; the limits are 256 MiB for a file and 4 MiB of messages.";
     MF0406 "The compiler crashed on this source.", "Simplify the source; a crash of the compiler is treated as a refusal.";
     MF0407 "The function needs something from the operating system that functions do not have.", "Remove the use of the named part of the standard library.";
-    MF0408 "The handler does not fit.", "Use `fn(&[u8]) -> Vec<u8>`, `fn(mfaas::Request) -> mfaas::Response` or `fn(mfaas::Json<T>) -> Result<mfaas::Json<R>, E>`, and make it `pub`.";
+    MF0408 "The handler does not fit.", "Use `fn(&[u8]) -> Vec<u8>`, or `fn` or `async fn` of `mfaas::Request`, `mfaas::Json<T>`, `String` or `Vec<u8>`, and make it `pub`.";
     MF0409 "The build sandbox is not as strong as the configuration demands.", "Ask the operator: `mfaas doctor` on the build machine names what is missing.";
     MF0410 "The build was lost three times and has been given up.", "Deploy again; if it happens again, ask the operator for the log of this deployment.";
     MF0411 "A dependency's build has touched what is not its own.", "Do not allow the crate: its macro or build script attacks others. The operator has its name in the log.";
