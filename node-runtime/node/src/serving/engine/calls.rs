@@ -123,9 +123,9 @@ impl PendingCalls {
     /// The next call that is to go on, since an operation of it has ended by `now`.
     pub(super) fn wake(&mut self, now: Moment) -> Option<JobId> {
         let Self { tickets, timers, .. } = self;
-        // Timers of a call go with it, so the ticket at the index is the job's.
         timers.wake(now, |job, id| {
             let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut);
+            let ticket = ticket.filter(|ticket| ticket.job == job);
             ticket.and_then(|ticket| ticket.kept.as_mut()).is_some_and(|kept| kept.hear(id))
         })
     }

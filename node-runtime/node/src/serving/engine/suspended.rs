@@ -115,8 +115,10 @@ fn begin(
         OperationKind::Sleep => {
             let ns = u64::from_le_bytes(record.bytes.try_into().ok()?);
             let at = now.plus(ns.div_ceil(1_000));
-            let is_new = open.len() < OPERATIONS_MAX && open.insert(record.id, at).is_none();
+            // An operation that was overwritten here would leave its timer behind.
+            let is_new = open.len() < OPERATIONS_MAX && !open.contains_key(&record.id);
             is_new.then(|| {
+                open.insert(record.id, at);
                 timers.0.insert((at, job, record.id));
             })
         }

@@ -340,6 +340,26 @@ async fn a_call_that_can_never_go_on_is_given_up() {
     assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished, "the worker is as it was");
 }
 
+/// What a call leaves that broke a rule ends nothing of the call that has its place afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleep_of_one_call_never_ends_anothers() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    let (short, other) = (sleep(1, Duration::from_millis(50)), sleep(1, Duration::from_millis(90)));
+    put_aside(&mut end, &[operation(&short), operation(&other)], b"", 10);
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Stuck);
+    let call = stage.call();
+    next(&mut end);
+    let begin = std::time::Instant::now();
+    put_aside(&mut end, &[operation(&sleep(1, Duration::from_millis(400)))], b"", 10);
+    assert_eq!(resumed(&mut end).1, [1]);
+    assert!(begin.elapsed() >= Duration::from_millis(400), "{:?}", begin.elapsed());
+    reply(&mut end, b"done");
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_does_not_die_with_the_worker_that_it_was_in() {
     let stage = Stage::new().await;
