@@ -11,7 +11,7 @@ use mfaas_rules::limits::CompileLimits;
 pub enum Exit {
     /// By itself, with this code.
     Code(i32),
-    /// By a signal that no limit explains: it crashed.
+    /// By a signal that no limit explains: it crashed. `SIGKILL` comes from outside, and then the sandbox was lost.
     Signal(i32),
     /// By a system call that only an attack makes.
     Denied,

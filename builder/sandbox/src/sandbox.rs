@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use mfaas_confine::Layer;
 use mfaas_rules::limits::STOPPABLE_WALL_FACTOR;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Signal;
 
 use crate::courtesy::Courtesy;
 use crate::error::SandboxError;
@@ -353,6 +354,10 @@ impl<'sandbox> Running<'sandbox> {
             (None, Some(_)) if left.total_bytes > limits.file_bytes_max => Exit::FileLimit,
             (None, Some(status)) => classify(status, used, &self.err, limits),
         };
+        // The kernel, when memory of the machine or of all builds together ran out: no verdict about what was built.
+        if exit == Exit::Signal(Signal::KILL.as_raw()) {
+            return Err(SandboxError::Lost("its command was killed from outside".to_owned()));
+        }
         let tree = self.monitor.kept();
         Ok(Outcome { exit, stdout: self.out, stderr: self.err, cpu, wall, max_rss_bytes, level, tree })
     }
