@@ -33,7 +33,7 @@ const BULK_BODY_BYTES_MAX: usize = 8 * limits::BULK_BODY_BYTES_MAX;
 const PEER_BULK_BODY_BYTES_MAX: usize = 3 * limits::BULK_BODY_BYTES_MAX;
 /// So much of a bulk body is taken in or given away before others have their turn, in bytes: a peer that is as fast as
 /// memory would keep them waiting for milliseconds.
-pub(super) const TURN_BYTES: usize = 256 << 10;
+pub(super) const TURN_BYTES: usize = 64 << 10;
 /// Named proxies, at most.
 const PROXIES_MAX: usize = 64;
 
