@@ -1,7 +1,7 @@
 //! What every function of the benchmark does, whatever form it is built in: a shared object for
 //! the executor with and without std, a library for dlopen, a program, or a plain call.
 //!
-//! Which of the five kinds an image is, and who it is, are constants in its data, so that a
+//! Which of the kinds an image is, and who it is, are constants in its data, so that a
 //! thousand distinct images come from one compilation. It must never use more than `core`, and
 //! must give the same answer in every form.
 
@@ -24,6 +24,11 @@ pub const BUSY: u64 = 2;
 pub const SPIN: u64 = 3;
 /// Writes `rounds` lines into the log and answers like [`EMPTY`]; only where there is a log.
 pub const LOG: u64 = 4;
+/// Waits for its host with `rounds` bytes of memory in use, and answers like [`EMPTY`]; only where there is a host that puts
+/// it aside.
+pub const WAIT: u64 = 5;
+/// Has as much memory in use as [`WAIT`], in the same form, and does not wait.
+pub const HOLD: u64 = 6;
 
 /// The constants of one function, found by [`MAGIC`] in its file and changed there.
 #[repr(C)]
@@ -31,7 +36,7 @@ pub const LOG: u64 = 4;
 pub struct Constants {
     /// [`MAGIC`].
     pub magic: u64,
-    /// [`EMPTY`], [`HASH`], [`BUSY`], [`SPIN`] or [`LOG`]; anything else counts as [`EMPTY`].
+    /// One of the kinds above; what this form does not know counts as [`EMPTY`].
     pub kind: u64,
     /// Which of many equal functions this is.
     pub id: u64,

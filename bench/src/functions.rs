@@ -32,6 +32,8 @@ pub enum Form {
     AsLinked,
     /// An image without std, without writable data, for the executor.
     Smallest,
+    /// An image with std for the executor, whose handler may wait.
+    Waiting,
     /// A library with std for dlopen.
     Library,
 }
@@ -43,6 +45,7 @@ pub struct Functions {
     hosted: Base,
     as_linked: Base,
     smallest: Base,
+    waiting: Base,
     library: Base,
 }
 
@@ -85,6 +88,7 @@ impl Functions {
             hosted: Base::of(built.hosted)?,
             as_linked: Base::of(built.as_linked)?,
             smallest: Base::of(built.smallest)?,
+            waiting: Base::of(built.waiting)?,
             library: Base::of(built.library)?,
         })
     }
@@ -99,6 +103,7 @@ impl Functions {
             Form::Hosted => &self.hosted,
             Form::AsLinked => &self.as_linked,
             Form::Smallest => &self.smallest,
+            Form::Waiting => &self.waiting,
             Form::Library => &self.library,
         }
     }
@@ -187,6 +192,15 @@ impl Kind {
     /// Answers after so many lines for the log.
     pub const fn log(lines: u64) -> Self {
         Self { kind: crate::function::LOG, rounds: lines }
+    }
+
+    /// Waits once with so many bytes of memory in use; [`Form::Waiting`] alone does.
+    pub const fn wait(bytes: u64) -> Self {
+        Self { kind: crate::function::WAIT, rounds: bytes }
+    }
+    /// The same without waiting.
+    pub const fn hold(bytes: u64) -> Self {
+        Self { kind: crate::function::HOLD, rounds: bytes }
     }
 
     /// Runs for about so long on the core that this is called on.

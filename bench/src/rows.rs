@@ -16,6 +16,7 @@ mod noisy;
 mod overload;
 mod quantum;
 mod resident;
+mod suspend;
 mod tax;
 mod tenants;
 mod tokens;
@@ -148,6 +149,10 @@ pub const ISOLATION: [Planned; 5] = [
         },
     },
 ];
+
+/// Every row about functions with data.
+pub const DATA: [Planned; 1] =
+    [Planned { name: "suspend", measure: |kit, plan| alone(suspend::row(kit, plan)) }];
 
 /// A policy of those rows, by its name.
 pub fn policy_named(name: &str) -> Result<String, String> {

@@ -293,6 +293,20 @@ fn a_victim_is_measured_beside_an_attacker() {
 }
 
 #[test]
+fn a_call_that_waits_is_measured_beside_one_that_does_not() {
+    let _turn = turn();
+    let rows = measured(&["data", "--quick"]);
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["suspend"]);
+    for kib in [1, 4, 16, 64] {
+        for side in ["waits", "does not wait"] {
+            assert!(median(&rows[0], &format!("{side}, {kib} KiB, p50")) > 0.0);
+        }
+        assert!(median(&rows[0], &format!("suspending and resuming, {kib} KiB")).is_finite());
+    }
+}
+
+#[test]
 fn each_secondary_waits_to_be_let_go_makes_progress_and_is_gone_at_its_end() {
     let _turn = turn();
     let kit = kit();
@@ -456,6 +470,8 @@ fn the_program_refuses_what_it_does_not_know() {
         "--tenants 0",
         "noisy-neighbour --rows warm",
         "noisy-neighbour --rounds 14",
+        "data --rows warm",
+        "data --rounds 14",
         "isolation --rows warm",
         "isolation --rounds 14",
         "isolation --workers asleep",

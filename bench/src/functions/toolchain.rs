@@ -24,6 +24,7 @@ pub(super) struct Built {
     pub(super) hosted: Vec<u8>,
     pub(super) as_linked: Vec<u8>,
     pub(super) smallest: Vec<u8>,
+    pub(super) waiting: Vec<u8>,
     pub(super) library: Vec<u8>,
 }
 
@@ -50,6 +51,7 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
         hosted: toolchain.shared(&image, "hosted", (rewriter, "host"), &hosted)?,
         as_linked: toolchain.shared(&image, "as_linked", (linker, "host"), &hosted)?,
         smallest: toolchain.shared(&own.join("smallest.rs"), "smallest", (rewriter, "host"), &smallest)?,
+        waiting: toolchain.shared(&own.join("waiting.rs"), "waiting", (rewriter, "host"), &hosted)?,
         library: toolchain.shared(&own.join("library.rs"), "library", (linker, "machine"), &[])?,
     })
 }

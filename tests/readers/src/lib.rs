@@ -14,6 +14,7 @@ mod package;
 mod ring;
 mod source;
 mod statement;
+mod suspended;
 pub mod tar;
 
 pub use archive::archive;
@@ -25,6 +26,7 @@ pub use package::package;
 pub use ring::ring;
 pub use source::{expansion, lexer, manifest};
 pub use statement::statement;
+pub use suspended::suspended;
 
 /// A function that takes any bytes.
 pub type Reader = fn(&[u8]);
@@ -44,4 +46,5 @@ pub const READERS: &[(&str, Reader)] = &[
     ("package", package),
     ("ring", ring),
     ("statement", statement),
+    ("suspended", suspended),
 ];

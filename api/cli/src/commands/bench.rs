@@ -36,6 +36,10 @@ enum BenchCommand {
     /// ingress, on a node with worker pools per tenant and on one with a shared pool. For example:
     /// `mfaas bench noisy-neighbour --rows calls,long-calls`
     NoisyNeighbour(node::BenchNoisyNeighbour),
+    /// Functions with data: what it costs a call to wait.
+    ///
+    /// For example: `mfaas bench data --rows suspend`
+    Data(node::BenchData),
     /// Performance isolation: what calls feel of work that can wait, and what that gets done.
     ///
     /// On this machine: a real node beside threads that compute, threads that use a disk, and two compilations, alone and under
@@ -58,6 +62,7 @@ impl Bench {
             BenchCommand::Admission(bench) => bench.run(context),
             BenchCommand::Node(bench) => bench.run(context),
             BenchCommand::NoisyNeighbour(bench) => bench.run(context),
+            BenchCommand::Data(bench) => bench.run(context),
             BenchCommand::Isolation(bench) => bench.run(context),
             BenchCommand::BufferCores(bench) => bench.run(context),
         }

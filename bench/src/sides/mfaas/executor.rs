@@ -1,6 +1,10 @@
 //! The executor in this process, on this thread: what a worker does between two rings. A second thread
 //! on the other core watches its deadlines, as a node's dispatcher does.
 
+mod waiting;
+
+pub use waiting::WaitingInExecutor;
+
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

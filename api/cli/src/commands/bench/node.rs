@@ -1,5 +1,5 @@
-//! `mfaas bench node` and `mfaas bench noisy-neighbour`: the node runtime beside the sides that it is
-//! compared to, and a tenant beside one that takes what it can.
+//! `mfaas bench node`, `mfaas bench noisy-neighbour` and `mfaas bench data`: the node runtime beside the sides that it is
+//! compared to, a tenant beside one that takes what it can, and functions with data.
 //!
 //! The work is a program of its own (`bench/`).
 
@@ -12,17 +12,18 @@ use crate::settings::Context;
 
 /// The program, beside our own.
 const PROGRAM: &str = "mfaas-bench-node";
-/// What the program calls its other command.
+/// What the program calls its other commands.
 const NOISY_NEIGHBOUR: &str = "noisy-neighbour";
+const DATA: &str = "data";
 
-/// What both commands have.
+/// What all commands have.
 #[derive(Debug, Default, clap::Args)]
 struct Measuring {
     /// Measured rounds of every row, at least 15; one more warms up.
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Rows to measure, separated by commas; all when absent (docs/bench-node.md and docs/noisy-neighbour.md
-    /// list them).
+    /// Rows to measure, separated by commas; all when absent (docs/bench-node.md, docs/noisy-neighbour.md
+    /// and docs/bench-data.md list them).
     #[arg(long, value_name = "ROWS")]
     rows: Option<String>,
     /// Write every figure of every round here.
@@ -57,6 +58,12 @@ pub(super) struct BenchNoisyNeighbour {
     measuring: Measuring,
 }
 
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct BenchData {
+    #[command(flatten)]
+    measuring: Measuring,
+}
+
 impl BenchNode {
     /// Runs the program; exit code 1 when an aim is missed or something was not measured.
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
@@ -80,13 +87,28 @@ impl BenchNoisyNeighbour {
     }
 
     fn arguments(&self, json: bool) -> Vec<OsString> {
-        let mut arguments = vec![NOISY_NEIGHBOUR.into()];
-        arguments.extend(self.measuring.arguments(json));
-        arguments
+        self.measuring.arguments_of(NOISY_NEIGHBOUR, json)
+    }
+}
+
+impl BenchData {
+    /// As [`BenchNode::run`].
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        run(PROGRAM, &self.arguments(context.screen.is_json()), &context.global)
+    }
+
+    fn arguments(&self, json: bool) -> Vec<OsString> {
+        self.measuring.arguments_of(DATA, json)
     }
 }
 
 impl Measuring {
+    fn arguments_of(&self, command: &str, json: bool) -> Vec<OsString> {
+        let mut arguments = vec![command.into()];
+        arguments.extend(self.arguments(json));
+        arguments
+    }
+
     fn arguments(&self, json: bool) -> Vec<OsString> {
         let mut arguments = Vec::new();
         add(&mut arguments, "--rounds", self.rounds.map(|rounds| rounds.to_string()));

@@ -200,7 +200,11 @@ impl Stage {
 }
 
 async fn call(dispatcher: Arc<Dispatcher>) -> Result<Answered, CallError> {
-    let (tenant, function) = (TenantName::parse("acme").unwrap(), FunctionName::parse("hello").unwrap());
+    call_of(dispatcher, "acme").await
+}
+
+async fn call_of(dispatcher: Arc<Dispatcher>, tenant: &str) -> Result<Answered, CallError> {
+    let (tenant, function) = (TenantName::parse(tenant).unwrap(), FunctionName::parse("hello").unwrap());
     let (selector, wait_max, grant) = (None, None, Grant::NOTHING);
     let asked = Asked { tenant: &tenant, function: &function, selector, wait_max, grant, way: Way::Direct };
     dispatcher.call(asked, b"frame".to_vec()).await
@@ -434,6 +438,61 @@ async fn calls_by_their_callers_and_by_the_thread_are_answered_once_each() {
         }
     };
     tokio::time::timeout(Duration::from_secs(5), shown).await.expect("still shown as busy");
+}
+
+/// So many calls of each of two tenants wait at the same time, each with a state of 4 KiB that is its own, and are answered after so
+/// long. Prints what the process grew by for each.
+#[expect(clippy::print_stdout, reason = "the figure is what it is run for")]
+async fn many_wait(of_each: usize, time: Duration) {
+    const STATE_BYTES: usize = 4 << 10;
+    let resident = || -> usize {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+        pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * rustix::param::page_size()
+    };
+    let stage = Stage::new().await;
+    let other = ImageKey { tenant: TenantName::parse("umbrella").unwrap(), ..key("hello", 1) };
+    assert_eq!(stage.define(&other, 9).await, []);
+    stage.route(&other);
+    let (mut end, _fd, _child) = stage.worker();
+    let (before, mut calls) = (resident(), Vec::new());
+    for number in 0..of_each {
+        for tenant in ["acme", "umbrella"] {
+            let dispatcher = Arc::clone(&stage.dispatcher);
+            calls.push(tokio::spawn(async move { call_of(dispatcher, tenant).await }));
+            next(&mut end);
+            let mut state = vec![number as u8; STATE_BYTES];
+            state[..8].copy_from_slice(&(calls.len() as u64).to_le_bytes());
+            put_aside(&mut end, &[operation(&sleep(1, time))], &state, 1);
+        }
+    }
+    let each = (resident().saturating_sub(before)) / calls.len();
+    println!(
+        "{} calls wait with {STATE_BYTES} bytes each: the process grew by {each} bytes a call",
+        calls.len()
+    );
+    for _ in 0..calls.len() {
+        let (_, heard, state) = resumed(&mut end);
+        assert_eq!((heard, state.len()), (vec![1], STATE_BYTES));
+        assert!(state[8..].iter().all(|byte| *byte == state[8]), "its state is whole");
+        reply(&mut end, &state[..8]);
+    }
+    for (number, call) in calls.into_iter().enumerate() {
+        let answered = call.await.unwrap().unwrap();
+        assert_eq!(answered.outcome, Outcome::Finished, "call {number}");
+        assert_eq!(answered.completion.unwrap().response, (number as u64 + 1).to_le_bytes());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_calls_wait_at_the_same_time() {
+    many_wait(1_000, Duration::from_secs(8)).await;
+}
+
+/// `cargo test -p mfaas-node hundred_thousand -- --ignored --nocapture`
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes half a minute and half a gigabyte"]
+async fn a_hundred_thousand_calls_wait_at_the_same_time() {
+    many_wait(50_000, Duration::from_secs(30)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
