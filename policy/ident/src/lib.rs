@@ -24,7 +24,7 @@ pub use host::{HostError, requested_host};
 pub use isolation::Isolation;
 pub use names::{
     AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName,
-    Selector, TenantName, VersionNumber,
+    ResourceName, Selector, TenantName, VersionNumber,
 };
 pub use peer::PeerKey;
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit, Moment};

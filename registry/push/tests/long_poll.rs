@@ -2,17 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-#[path = "../../catalog/tests/postgres/cluster.rs"]
-#[allow(dead_code, reason = "shared with other tests, of which this needs a part")]
-mod cluster;
-
 use std::time::{Duration, Instant};
 
-use cluster::{Cluster, OWNER};
 use mfaas_catalog::{Actor, Catalog, Held, RolePasswords, migrate};
 use mfaas_delivery::{Availability, Condition, Directives, NODE_PROTOCOL, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 use mfaas_push::{Push, PushError};
+use mfaas_test_postgres::{Cluster, OWNER};
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(150);

@@ -7,10 +7,10 @@ use mfaas_catalog::Deployment;
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{DeploymentId, Digest};
 
-use crate::cluster::Cluster;
 use crate::installed::installed;
 use crate::package::Package;
 use crate::serve::{Registry, WAIT_MAX, tenant};
+use mfaas_test_postgres::Cluster;
 
 /// The crate that only the site's cache holds.
 const EXTRA: &str = "hex";

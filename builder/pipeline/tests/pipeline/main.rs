@@ -6,9 +6,6 @@
 
 mod acquire;
 mod check;
-#[path = "../../../../registry/catalog/tests/postgres/cluster.rs"]
-#[allow(dead_code, reason = "shared with other tests, of which this needs a part")]
-mod cluster;
 mod facade;
 mod facts;
 mod fickle;

@@ -9,10 +9,10 @@ use std::process::Command;
 use mfaas_delivery::DeploymentState;
 use mfaas_unpack::SourceTree;
 
-use crate::cluster::Cluster;
 use crate::hosts::{ended, shipped_without, site_on, stored};
 use crate::installed::installed;
 use crate::serve::{Registry, tenant};
+use mfaas_test_postgres::Cluster;
 
 /// How many of the benign functions are built, where `scripts/two-builders` does not say.
 const FUNCTIONS: usize = 4;

@@ -12,9 +12,9 @@ use mfaas_delivery::{DeploymentState, EventKind, Stage};
 use mfaas_harness::SmallDisk;
 use mfaas_ident::{DeploymentId, FunctionName, PersonName, TenantName};
 
-use crate::cluster::{Cluster, OWNER};
 use crate::installed::installed;
 use crate::package::Package;
+use mfaas_test_postgres::{Cluster, OWNER};
 
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
 

@@ -6,8 +6,8 @@ use mfaas_catalog::{BuildQueue, Catalog};
 use mfaas_delivery::{Diagnostic, Event, Stage};
 use mfaas_rules::{Finding, Layer, codes};
 
-use crate::cluster::Cluster;
 use crate::fixture::{World, claim};
+use mfaas_test_postgres::Cluster;
 
 #[tokio::test]
 async fn builders_are_listed_with_their_role_and_their_trouble() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mfaas_catalog::{Catalog, CatalogError, RolePasswords, migrate};
 
 use crate::certificates::Certificates;
-use crate::cluster::{Cluster, OWNER};
+use mfaas_test_postgres::{Cluster, OWNER};
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
 

@@ -15,7 +15,7 @@ use mfaas_rules::POLICY_REVISION;
 use mfaas_rules::profiles::lints;
 use sqlx::PgPool;
 
-use crate::cluster::{Cluster, OWNER};
+use mfaas_test_postgres::{Cluster, OWNER};
 
 /// A lease that does not end within a test.
 pub(crate) const LONG: Duration = Duration::from_secs(60);

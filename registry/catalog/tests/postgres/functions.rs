@@ -5,8 +5,8 @@ use mfaas_catalog::CatalogError;
 use mfaas_delivery::{LogBatch, LogLevel, LogLine, NODE_PROTOCOL};
 use mfaas_ident::{Access, AliasName, Class, Digest, Isolation, NodeName, TenantName, VersionNumber};
 
-use crate::cluster::OWNER;
 use crate::fixture::{World, actor, function, tenant};
+use mfaas_test_postgres::OWNER;
 
 const TWO: u32 = 2;
 

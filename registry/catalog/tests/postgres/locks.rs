@@ -14,9 +14,9 @@ use mfaas_rules::crate_facts::{AdvisorySet, CrateReport};
 use mfaas_rules::review::{ReviewState, Terms};
 use sqlx::{AssertSqlSafe, PgTransaction};
 
-use crate::cluster::{Cluster, OWNER};
 use crate::fixture::{World, actor, function, person, tenant};
 use crate::reviews::{acquirer, ask, report, resolution, reviewing, toolchain, waiting};
+use mfaas_test_postgres::{Cluster, OWNER};
 
 const POLICY: &str = "SELECT 1 FROM policy_state FOR UPDATE";
 const GENERATION: &str = "SELECT 1 FROM desired_generation FOR UPDATE";

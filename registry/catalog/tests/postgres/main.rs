@@ -10,7 +10,6 @@ mod builds;
 mod call_keys;
 mod call_tokens;
 mod certificates;
-mod cluster;
 mod collecting;
 mod connections;
 mod deployments;

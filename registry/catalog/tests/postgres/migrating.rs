@@ -7,7 +7,7 @@ use sqlx::migrate::Migrator;
 use sqlx::{AssertSqlSafe, PgPool};
 use tempfile::TempDir;
 
-use crate::cluster::{Cluster, OWNER};
+use mfaas_test_postgres::{Cluster, OWNER};
 
 const TABLE: &str = "CREATE TABLE many AS SELECT i % 100000 AS i FROM generate_series(1, 200000) i";
 

@@ -8,8 +8,8 @@ use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus, LinkedCrate};
 
 use sqlx::AssertSqlSafe;
 
-use crate::cluster::Cluster;
 use crate::fixture::{LONG, World, actor, claim, tenant};
+use mfaas_test_postgres::Cluster;
 
 /// Statements that each role is denied by grants alone.
 const DENIED: &[(&str, &str)] = &[

@@ -16,8 +16,8 @@ use std::path::Path;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
-use crate::cluster::{Cluster, OWNER};
 use crate::fixture::World;
+use mfaas_test_postgres::{Cluster, OWNER};
 use plans::Plan;
 use sources::Statement;
 

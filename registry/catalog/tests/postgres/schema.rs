@@ -2,8 +2,8 @@
 
 use mfaas_catalog::{Catalog, RolePasswords, describe_schema, migrate};
 
-use crate::cluster::{Cluster, OWNER};
 use crate::fixture::World;
+use mfaas_test_postgres::{Cluster, OWNER};
 
 #[tokio::test]
 async fn schema_sql_is_what_the_migrations_make() {

@@ -6,8 +6,8 @@ use mfaas_blobs::Blobs;
 use mfaas_catalog::{Retention, Snapshot};
 use mfaas_ident::Digest;
 
-use crate::cluster::{Cluster, OWNER};
 use crate::fixture::World;
+use mfaas_test_postgres::{Cluster, OWNER};
 
 async fn collected(world: &World, blobs: &Blobs) -> u64 {
     let mut removed = 0;

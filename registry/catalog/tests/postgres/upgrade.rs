@@ -2,8 +2,8 @@
 
 use sqlx::{AssertSqlSafe, PgPool};
 
-use crate::cluster::{Cluster, OWNER};
 use crate::fixture::{LONG, World};
+use mfaas_test_postgres::{Cluster, OWNER};
 
 const BEFORE: [&str; 4] = [
     include_str!("../../../../migrations/0001_init.sql"),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use postgres::{Client, NoTls};
 
 use crate::certificates::Certificates;
-use crate::cluster::{Cluster, OWNER};
 use crate::world::{Signer, World, migrate, wait_for};
+use mfaas_test_postgres::{Cluster, OWNER};
 
 /// What a signer says for which it waits, with that address of its database.
 fn waits_for(world: &World, url: &str) -> String {

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::outcome;
-use crate::cluster::OWNER;
 use crate::world::{World, wait_for};
+use mfaas_test_postgres::OWNER;
 
 /// A deployment that goes wrong by itself is left alone for longer.
 const AT_ONCE: Duration = Duration::from_secs(3);

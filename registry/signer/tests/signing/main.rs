@@ -6,9 +6,6 @@ mod agreement;
 #[path = "../../../catalog/tests/postgres/certificates.rs"]
 mod certificates;
 mod claims;
-#[path = "../../../catalog/tests/postgres/cluster.rs"]
-#[allow(dead_code, reason = "shared with other tests, of which this needs a part")]
-mod cluster;
 mod connections;
 mod contention;
 mod issuing;

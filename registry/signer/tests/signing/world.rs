@@ -20,8 +20,8 @@ use postgres::{Client, NoTls};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
+use mfaas_test_postgres::{Cluster, OWNER};
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
 

@@ -3,6 +3,8 @@
 //! The servers' parent is a shell that reads from a pipe of ours: when this program ends, however
 //! it ends, the pipe closes, the cluster stops and its directory goes.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs::Permissions;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The superuser of the cluster; plays the owner of the schema.
-pub(crate) const OWNER: &str = "owner";
+pub const OWNER: &str = "owner";
 /// The port in the name of a socket, where nobody listens on one.
 const PORT: u16 = 5432;
 const START_MAX: Duration = Duration::from_secs(60);
@@ -38,7 +40,8 @@ rm -rf "$dir"
 "#;
 
 /// A running cluster.
-pub(crate) struct Cluster {
+#[derive(Debug)]
+pub struct Cluster {
     sockets: PathBuf,
     port: u16,
     databases: AtomicU32,
@@ -48,23 +51,23 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// The cluster of this test program, started on first use.
-    pub(crate) fn get() -> &'static Self {
+    pub fn get() -> &'static Self {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
         CLUSTER.get_or_init(Self::start)
     }
 
     /// One of its own, for tests that change what belongs to all databases.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self::launch(directory(), PORT, None, &[])
     }
 
     /// A hot standby of this one.
-    pub(crate) fn standby(&self) -> Self {
+    pub fn standby(&self) -> Self {
         Self::launch(directory(), PORT, Some(&self.sockets), &[])
     }
 
     /// One that also listens on a port of 127.0.0.1, with TLS.
-    pub(crate) fn start_with_tls(certificate: &str, key: &str) -> (Self, u16) {
+    pub fn start_with_tls(certificate: &str, key: &str) -> (Self, u16) {
         let sockets = directory();
         let files = ["server.pem", "server.key"].map(|name| sockets.join(name));
         for (file, text) in files.iter().zip([certificate, key]) {
@@ -115,24 +118,24 @@ impl Cluster {
     }
 
     /// A new empty database; returns its name.
-    pub(crate) fn create_database(&self) -> String {
+    pub fn create_database(&self) -> String {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         assert!(self.psql("postgres", &format!("CREATE DATABASE {name}")), "no database {name}");
         name
     }
 
     /// The address of `database` for `user`.
-    pub(crate) fn url(&self, database: &str, user: &str) -> String {
+    pub fn url(&self, database: &str, user: &str) -> String {
         format!("postgres:///{database}?host={}&port={}&user={user}", self.sockets.display(), self.port)
     }
 
     /// Where its socket is.
-    pub(crate) fn sockets(&self) -> &Path {
+    pub fn sockets(&self) -> &Path {
         &self.sockets
     }
 
     /// Whether the owner can carry out a statement.
-    pub(crate) fn psql(&self, database: &str, statement: &str) -> bool {
+    pub fn psql(&self, database: &str, statement: &str) -> bool {
         Command::new(binaries().join("psql"))
             .args(["-q", "-U", OWNER, "-d", database, "-c", statement, "-p", &self.port.to_string(), "-h"])
             .arg(&self.sockets)

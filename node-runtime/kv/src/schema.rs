@@ -1,0 +1,29 @@
+//! The schema of functions' data: a schema of its own in whatever database it is put, with migrations of its own.
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection};
+
+use crate::KvError;
+
+/// Beside a site's own tables, or alone.
+pub(crate) const NAME: &str = "mfaas_data";
+
+/// Two that make it at the same time would meet.
+const MAKE: &str = "BEGIN;
+SELECT pg_advisory_xact_lock(7083416);
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'mfaas_data') THEN
+        CREATE SCHEMA mfaas_data;
+    END IF;
+END $$;
+COMMIT";
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
+
+/// Makes it, or brings it up to date. Several at once wait for each other.
+pub(crate) async fn prepare(options: &PgConnectOptions) -> Result<(), KvError> {
+    let mut connection = PgConnection::connect_with(options).await.map_err(KvError::Unavailable)?;
+    sqlx::raw_sql(MAKE).execute(&mut connection).await.map_err(KvError::Unavailable)?;
+    MIGRATIONS.run(&mut connection).await.map_err(KvError::Schema)?;
+    connection.close().await.map_err(KvError::Unavailable)
+}

@@ -1,0 +1,298 @@
+//! The database: read when a call asks, written when it has succeeded.
+
+use std::time::{Duration, Instant};
+
+use mfaas_ident::{FunctionName, ResourceName, TenantName, VersionNumber};
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use uuid::Uuid;
+
+use crate::KvError;
+use crate::error::Meaning;
+use crate::key::{Key, Place, Range};
+use crate::schema;
+use crate::transaction::{Entry, Expiry, Scan, Transaction, Write};
+
+/// How long a caller waits for a free connection.
+const ACQUIRE_MAX: Duration = Duration::from_secs(3);
+/// No statement takes longer; one that does is stuck behind a lock, or behind a disk.
+const STATEMENT_MS_MAX: &str = "5000";
+/// How often a commit is asked for that others stand in the way of, and what is paused longer each time, at most.
+const CONTENTION_TRIES: u32 = 12;
+const CONTENTION_PAUSE: Duration = Duration::from_millis(10);
+/// How long a read and a commit are asked for whose connections are lost. Those of a pool are found to be dead one by one.
+const READ_LOST_MAX: Duration = Duration::from_secs(3);
+const COMMIT_LOST_MAX: Duration = Duration::from_secs(10);
+const LOST_PAUSE: Duration = Duration::from_millis(5);
+/// How long it is remembered that a call took effect: longer than any is asked for again.
+const COMMITS_KEPT: &str = "1 day";
+/// Rows that one sweep removes of each kind, so that it holds no locks for long.
+const SWEPT_MAX: i64 = 10_000;
+
+/// A pool of connections. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    reads: PgPool,
+    /// Each statement is a serializable transaction.
+    commits: PgPool,
+}
+
+/// Whose call commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The call; no other one ever has the same.
+    pub call: Uuid,
+    /// Whose function it runs.
+    pub tenant: TenantName,
+    /// The function.
+    pub function: FunctionName,
+    /// And its version.
+    pub version: VersionNumber,
+    /// The trace that the call is part of.
+    pub trace: Option<String>,
+}
+
+/// What a commit came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Committed {
+    /// The changes took effect.
+    Now,
+    /// They had taken effect before, when the same was asked for.
+    Before,
+}
+
+/// What a sweep has removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Entries that had expired.
+    pub entries: u64,
+    /// Identities of calls that are not asked for any more.
+    pub commits: u64,
+}
+
+impl Store {
+    /// Connects, with `connections_max` for reads and as many for commits, and brings the schema up to date.
+    pub async fn open(url: &str, connections_max: u32) -> Result<Self, KvError> {
+        let options: PgConnectOptions = url.parse().map_err(KvError::Unavailable)?;
+        let options = options.application_name("mfaas-kv").options([("search_path", schema::NAME)]);
+        schema::prepare(&options).await?;
+        let options = options.options([("statement_timeout", STATEMENT_MS_MAX)]);
+        let pool = |options| {
+            // A connection that is asked first whether it lives doubles the time of a read.
+            let pool = PgPoolOptions::new().test_before_acquire(false).max_connections(connections_max);
+            pool.acquire_timeout(ACQUIRE_MAX).connect_lazy_with(options)
+        };
+        let serializable = options.clone().options([("default_transaction_isolation", "serializable")]);
+        Ok(Self { reads: pool(options), commits: pool(serializable) })
+    }
+
+    /// The entries of these keys now, in their order.
+    pub(crate) async fn read(
+        &self,
+        resource: &ResourceName,
+        places: &[Place],
+    ) -> Result<Vec<Option<Entry>>, KvError> {
+        let keys: Vec<&[u8]> = places.iter().map(|place| place.key.as_bytes()).collect();
+        let ask = || {
+            sqlx::query_as(
+                "SELECT e.value, e.version FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (key, number)
+                 LEFT JOIN entries e ON e.resource = $1 AND e.key = asked.key
+                     AND (e.expires_at IS NULL OR e.expires_at > now())
+                 ORDER BY asked.number",
+            )
+            .bind(resource.as_str())
+            .bind(&keys)
+            .fetch_all(&self.reads)
+        };
+        let rows: Vec<(Option<Vec<u8>>, Option<i64>)> = read(ask).await?;
+        let entry = |(value, version): (Option<Vec<u8>>, Option<i64>)| {
+            Some(Entry { value: value?.into(), version: version? })
+        };
+        Ok(rows.into_iter().map(entry).collect())
+    }
+
+    /// The first entries of a range now, `limit` at most.
+    pub(crate) async fn scan(
+        &self,
+        resource: &ResourceName,
+        range: &Range,
+        limit: usize,
+    ) -> Result<Vec<(Key, Entry)>, KvError> {
+        let ask = || {
+            sqlx::query_as(
+                "SELECT key, value, version FROM entries
+                 WHERE resource = $1 AND key >= $2 AND key < $3
+                     AND (expires_at IS NULL OR expires_at > now())
+                 ORDER BY key LIMIT $4",
+            )
+            .bind(resource.as_str())
+            .bind(&range.from)
+            .bind(&range.to)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .fetch_all(&self.reads)
+        };
+        let rows: Vec<(Vec<u8>, Vec<u8>, i64)> = read(ask).await?;
+        let entry = |(key, value, version): (_, Vec<u8>, _)| {
+            (Key::of_entry(key), Entry { value: value.into(), version })
+        };
+        Ok(rows.into_iter().map(entry).collect())
+    }
+
+    /// Lets all changes of a call take effect at once, if all that it saw is still so.
+    ///
+    /// Asked for again with the same call and the same transaction it is [`Committed::Before`], if it changes anything.
+    ///
+    /// # Errors
+    /// [`KvError::Unacknowledged`] alone leaves open whether they took effect, and so does a future that is dropped.
+    pub async fn commit(&self, caller: &Caller, transaction: &Transaction) -> Result<Committed, KvError> {
+        if !transaction.needs_commit() {
+            return Ok(Committed::Now);
+        }
+        let asked = Instant::now();
+        let (mut tries, mut was_lost) = (0, false);
+        loop {
+            let error = match self.try_commit(caller, transaction, &mut was_lost).await {
+                Ok(now) => return Ok(if now { Committed::Now } else { Committed::Before }),
+                Err(error) => error,
+            };
+            let meaning = Meaning::of(&error);
+            tracing::debug!(call = %caller.call, ?meaning, %error, "a commit did not succeed");
+            match meaning {
+                // An attempt before this one may still be on its way, and see what was so then.
+                Meaning::Conflict if was_lost && transaction.writes() => return self.give_up(caller).await,
+                Meaning::Conflict => return Err(KvError::Conflict),
+                Meaning::Contention if tries < CONTENTION_TRIES => {
+                    tries += 1;
+                    pause(tries).await;
+                }
+                Meaning::Contention if !was_lost => return Err(KvError::Busy),
+                // It was not asked: there is no connection.
+                Meaning::Lost | Meaning::Failed if !was_lost => return Err(KvError::Unavailable(error)),
+                Meaning::Lost | Meaning::Failed if asked.elapsed() < COMMIT_LOST_MAX => {
+                    tokio::time::sleep(LOST_PAUSE).await;
+                }
+                Meaning::Contention | Meaning::Lost | Meaning::Failed => {
+                    return Err(KvError::Unacknowledged(error));
+                }
+            }
+        }
+    }
+
+    /// Makes sure that no attempt to commit takes effect any more.
+    async fn give_up(&self, caller: &Caller) -> Result<Committed, KvError> {
+        let asked = Instant::now();
+        loop {
+            let given_up = sqlx::query_scalar("SELECT give_up_call($1)").bind(caller.call);
+            match given_up.fetch_one(&self.commits).await {
+                Ok(true) => return Ok(Committed::Before),
+                Ok(false) => return Err(KvError::Conflict),
+                Err(error) if asked.elapsed() > COMMIT_LOST_MAX => {
+                    return Err(KvError::Unacknowledged(error));
+                }
+                Err(_) => tokio::time::sleep(LOST_PAUSE).await,
+            }
+        }
+    }
+
+    /// True if the changes took effect now, false if they had before. Says whether a connection was lost on which it was asked.
+    async fn try_commit(
+        &self,
+        caller: &Caller,
+        transaction: &Transaction,
+        was_lost: &mut bool,
+    ) -> Result<bool, sqlx::Error> {
+        let Transaction { seen, scans, writes, .. } = transaction;
+        let resource = |name: &ResourceName| name.as_str().to_owned();
+        let seen_versions = seen.values().map(|entry| entry.as_ref().map_or(0, |entry| entry.version));
+        let mut connection = self.commits.acquire().await?;
+        sqlx::query_scalar(
+            "SELECT commit_call($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        )
+        .bind(caller.call)
+        .bind(caller.tenant.as_str())
+        .bind(caller.function.as_str())
+        .bind(i64::from(caller.version.get()))
+        .bind(caller.trace.as_deref())
+        .bind(seen.keys().map(|place| resource(&place.resource)).collect::<Vec<_>>())
+        .bind(seen.keys().map(|place| place.key.as_bytes()).collect::<Vec<_>>())
+        .bind(seen_versions.collect::<Vec<_>>())
+        .bind(scans.iter().map(|scan| resource(&scan.resource)).collect::<Vec<_>>())
+        .bind(scans.iter().map(|scan| &*scan.range.from).collect::<Vec<_>>())
+        .bind(scans.iter().map(|scan| &*scan.range.to).collect::<Vec<_>>())
+        .bind(scans.iter().map(versions).collect::<Vec<_>>())
+        .bind(writes.keys().map(|place| resource(&place.resource)).collect::<Vec<_>>())
+        .bind(writes.keys().map(|place| place.key.as_bytes()).collect::<Vec<_>>())
+        .bind(writes.values().map(value).collect::<Vec<_>>())
+        .bind(writes.values().map(expiry_ms).collect::<Vec<_>>())
+        .fetch_one(&mut *connection)
+        .await
+        .inspect_err(|error| *was_lost |= Meaning::of(error) == Meaning::Lost)
+    }
+
+    /// Removes what has expired and what nobody asks for any more, a bounded part of it.
+    pub async fn sweep(&self) -> Result<Swept, KvError> {
+        let swept = |done: sqlx::postgres::PgQueryResult| done.rows_affected();
+        let entries = sqlx::query(
+            "DELETE FROM entries WHERE (resource, key) IN
+                 (SELECT resource, key FROM entries WHERE expires_at <= now() LIMIT $1 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind(SWEPT_MAX)
+        .execute(&self.reads)
+        .await
+        .map(swept)
+        .map_err(KvError::Unavailable)?;
+        let commits = sqlx::query(
+            "DELETE FROM commits WHERE call IN
+                 (SELECT call FROM commits WHERE committed_at < now() - $2::text::interval LIMIT $1)",
+        )
+        .bind(SWEPT_MAX)
+        .bind(COMMITS_KEPT)
+        .execute(&self.reads)
+        .await
+        .map(swept)
+        .map_err(KvError::Unavailable)?;
+        Ok(Swept { entries, commits })
+    }
+}
+
+/// What a read comes to: it is asked again where its connection is lost.
+async fn read<T, A: Future<Output = Result<T, sqlx::Error>>>(ask: impl Fn() -> A) -> Result<T, KvError> {
+    let asked = Instant::now();
+    loop {
+        match ask().await {
+            Ok(rows) => return Ok(rows),
+            Err(error) if Meaning::of(&error) == Meaning::Lost && asked.elapsed() < READ_LOST_MAX => {
+                tokio::time::sleep(LOST_PAUSE).await;
+            }
+            Err(error) => return Err(KvError::Unavailable(error)),
+        }
+    }
+}
+
+/// Longer each time, and not for all the same.
+async fn pause(tries: u32) {
+    tokio::time::sleep((CONTENTION_PAUSE * tries).mul_f64(rand::random())).await;
+}
+
+fn value(write: &Write) -> Option<&[u8]> {
+    match write {
+        Write::Put { value, .. } => Some(&**value),
+        Write::Delete => None,
+    }
+}
+
+fn expiry_ms(write: &Write) -> Option<i64> {
+    match write {
+        Write::Put { expiry: Expiry::After(time), .. } => {
+            Some(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+        }
+        Write::Put { expiry: Expiry::Kept, .. } => Some(-1),
+        Write::Put { expiry: Expiry::Never, .. } | Write::Delete => None,
+    }
+}
+
+/// As PostgreSQL writes an array of numbers.
+fn versions(scan: &Scan) -> String {
+    let numbers: Vec<String> = scan.versions.iter().map(i64::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}

@@ -1,0 +1,194 @@
+//! What one call has seen and wants to change.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mfaas_ident::ResourceName;
+
+use crate::KvError;
+use crate::key::{Key, Place, Range};
+use crate::limits::{EXPIRY_MAX, READ_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX, WRITTEN_KEYS_MAX};
+
+/// An entry as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) value: Arc<[u8]>,
+    /// No other change of any entry has the same.
+    pub(crate) version: i64,
+}
+
+/// How long an entry stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// Until it is changed or deleted.
+    Never,
+    /// So long from the commit on.
+    After(Duration),
+    /// As the entry has it, if this call has read it; else never.
+    Kept,
+}
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Write {
+    Put { value: Arc<[u8]>, expiry: Expiry },
+    Delete,
+}
+
+impl Write {
+    fn value(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::Put { value, .. } => Some(value),
+            Self::Delete => None,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.value().map_or(0, |value| value.len())
+    }
+}
+
+/// What a scan found in the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scan {
+    pub(crate) resource: ResourceName,
+    /// What was looked through: up to the last entry if there may be more.
+    pub(crate) range: Range,
+    /// Of all entries in it, in the order of their keys.
+    pub(crate) versions: Vec<i64>,
+}
+
+/// A part of the entries whose keys begin alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// In the order of their keys.
+    pub entries: Vec<(Key, Arc<[u8]>)>,
+    /// After which key the next part begins; the end if absent. A part may be empty and not be the last one.
+    pub next: Option<Key>,
+}
+
+/// What one call has seen and wants to change.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    pub(crate) seen: BTreeMap<Place, Option<Entry>>,
+    pub(crate) scans: Vec<Scan>,
+    pub(crate) writes: BTreeMap<Place, Write>,
+    /// Keys that scans have given.
+    scanned: usize,
+    /// Of all that was read, keys and values.
+    read_bytes: usize,
+    /// Of all writes, keys and values.
+    written_bytes: usize,
+}
+
+impl Transaction {
+    /// Whether it changes anything.
+    pub fn writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// Whether its answer counts only after a commit: it changes something, or has seen things that have to belong together.
+    pub fn needs_commit(&self) -> bool {
+        self.writes() || self.seen.len() > 1 || !self.scans.is_empty()
+    }
+
+    /// The call has read what is there, or that nothing is.
+    pub(crate) fn saw(&mut self, places: Vec<Place>, entries: Vec<Option<Entry>>) -> Result<(), KvError> {
+        let found = places.iter().zip(&entries).filter_map(|(at, entry)| Some((&at.key, entry.as_ref()?)));
+        self.read_bytes += found.map(size).sum::<usize>();
+        self.seen.extend(places.into_iter().zip(entries));
+        within("bytes read by one call", self.read_bytes, READ_BYTES_MAX)
+    }
+
+    /// Sets a value.
+    pub fn put(&mut self, place: Place, value: Vec<u8>, expiry: Expiry) -> Result<(), KvError> {
+        let expiry = if expiry == Expiry::Kept { self.expiry(&place) } else { expiry };
+        within("bytes of a value", value.len(), VALUE_BYTES_MAX)?;
+        if let Expiry::After(time) = expiry {
+            within("seconds until an entry expires", time.as_secs() as usize, EXPIRY_MAX.as_secs() as usize)?;
+        }
+        self.write(place, Write::Put { value: value.into(), expiry })
+    }
+
+    /// Removes an entry, which need not be there.
+    pub fn delete(&mut self, place: Place) -> Result<(), KvError> {
+        self.write(place, Write::Delete)
+    }
+
+    /// What stays as it is when an entry gets another value.
+    fn expiry(&self, place: &Place) -> Expiry {
+        match (self.writes.get(place), self.seen.get(place)) {
+            (Some(Write::Put { expiry, .. }), _) => *expiry,
+            (None, Some(Some(_))) => Expiry::Kept,
+            (Some(Write::Delete), _) | (None, Some(None) | None) => Expiry::Never,
+        }
+    }
+
+    /// What this call reads there, if the database need not be asked.
+    pub(crate) fn known(&self, place: &Place) -> Option<Option<Arc<[u8]>>> {
+        if let Some(write) = self.writes.get(place) {
+            return Some(write.value().cloned());
+        }
+        self.seen.get(place).map(|seen| seen.as_ref().map(|entry| Arc::clone(&entry.value)))
+    }
+
+    pub(crate) fn read_keys(&self) -> usize {
+        self.seen.len() + self.scanned
+    }
+
+    /// Remembers what a scan of a range found, `limit` entries at most, and gives it with this call's own changes.
+    pub(crate) fn scanned(
+        &mut self,
+        resource: &ResourceName,
+        range: Range,
+        limit: usize,
+        found: Vec<(Key, Entry)>,
+    ) -> Result<Page, KvError> {
+        self.read_bytes += found.iter().map(|(key, entry)| size((key, entry))).sum::<usize>();
+        within("bytes read by one call", self.read_bytes, READ_BYTES_MAX)?;
+        let mut next = found.last().filter(|_| found.len() >= limit).map(|(key, _)| key.clone());
+        let range = next.as_ref().map_or(range.clone(), |last| range.up_to(last.as_bytes()));
+        let versions: Vec<i64> = found.iter().map(|(_, entry)| entry.version).collect();
+        self.scanned += found.len();
+        let mut entries: BTreeMap<Key, Arc<[u8]>> =
+            found.into_iter().map(|(key, entry)| (key, entry.value)).collect();
+        let beginning = Place { resource: resource.clone(), key: Key::of_entry(range.from.clone()) };
+        let own = self.writes.range((Bound::Included(beginning), Bound::Unbounded));
+        for (place, write) in
+            own.take_while(|(at, _)| at.resource == *resource && range.contains(at.key.as_bytes()))
+        {
+            match write.value() {
+                Some(value) => entries.insert(place.key.clone(), Arc::clone(value)),
+                None => entries.remove(&place.key),
+            };
+        }
+        self.scans.push(Scan { resource: resource.clone(), range, versions });
+        if entries.len() > limit {
+            // Those that this call has made are among them. The rest comes with the next part.
+            next = entries.keys().nth(limit - 1).cloned();
+        }
+        Ok(Page { entries: entries.into_iter().take(limit).collect(), next })
+    }
+
+    fn write(&mut self, place: Place, write: Write) -> Result<(), KvError> {
+        let before = self.writes.get(&place);
+        let keys = self.writes.len() + usize::from(before.is_none());
+        within("keys changed by one call", keys, WRITTEN_KEYS_MAX)?;
+        let size = |write: &Write| place.key.as_bytes().len() + write.bytes();
+        let bytes = self.written_bytes - before.map_or(0, size) + size(&write);
+        within("bytes changed by one call", bytes, WRITTEN_BYTES_MAX)?;
+        self.written_bytes = bytes;
+        self.writes.insert(place, write);
+        Ok(())
+    }
+}
+
+fn size((key, entry): (&Key, &Entry)) -> usize {
+    key.as_bytes().len() + entry.value.len()
+}
+
+pub(crate) fn within(what: &'static str, count: usize, max: usize) -> Result<(), KvError> {
+    if count <= max { Ok(()) } else { Err(KvError::Limit { what, count, max }) }
+}

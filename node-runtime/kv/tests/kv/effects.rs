@@ -1,0 +1,269 @@
+//! What takes effect of a call that is lost, and of a commit whose acknowledgement is: nothing, or everything once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::relay::{Cut, Relay};
+use super::*;
+
+/// Points at which connections are cut, of the short form and of the whole.
+const SHORT: usize = 150;
+const WHOLE: usize = 10_000;
+
+#[tokio::test]
+async fn a_commit_that_is_asked_for_again_takes_effect_once() {
+    let world = World::new().await;
+    let mut call = world.call();
+    call.increment("sum", 1).await.unwrap();
+    call.delete("other");
+    call.done().await;
+    for _ in 0..3 {
+        assert_eq!(call.commit().await.unwrap(), Committed::Before);
+    }
+    let mut later = world.call();
+    later.put("sum", "7");
+    later.done().await;
+    assert_eq!(call.commit().await.unwrap(), Committed::Before, "whatever came after it");
+    assert_eq!(world.value("sum").await.as_deref(), Some("7"));
+    assert!(world.holds("(SELECT count(*) FROM audit) = 3"));
+}
+
+#[tokio::test]
+async fn the_same_call_asked_for_at_the_same_time_takes_effect_once() {
+    let world = World::new().await;
+    for number in 1..=20 {
+        let mut call = world.call();
+        call.increment("sum", 1).await.unwrap();
+        let (one, other, third) = tokio::join!(call.commit(), call.commit(), call.commit());
+        let ended = [one.unwrap(), other.unwrap(), third.unwrap()];
+        assert_eq!(ended.iter().filter(|ended| **ended == Committed::Now).count(), 1, "{ended:?}");
+        assert_eq!(world.value("sum").await, Some(number.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn each_change_has_its_audit_record() {
+    let world = World::new().await;
+    let mut call = world.call();
+    call.caller.trace = Some("0123456789abcdef".to_owned());
+    call.put("k", "value");
+    call.delete("d");
+    call.done().await;
+    let id = call.caller.call;
+    for (key, operation, bytes) in [("k", "put", 5), ("d", "delete", 0)] {
+        assert!(world.holds(&format!(
+            "(SELECT count(*) FROM audit WHERE call = '{id}' AND tenant = 'acme' AND function = 'book' AND version = 1
+                AND trace = '0123456789abcdef' AND resource = 'hotels' AND key_sha256 = sha256('{key}')
+                AND operation = '{operation}' AND bytes = {bytes}) = 1"
+        )));
+    }
+    // One that does not take effect has none.
+    let mut call = world.call();
+    call.get("k").await;
+    call.put("k", "2");
+    let mut other = world.call();
+    other.put("k", "3");
+    other.done().await;
+    call.conflicts().await;
+    assert!(world.holds("(SELECT count(*) FROM audit) = 3"));
+}
+
+/// Cuts the connection at each of so many points of a commit, and looks at what took effect.
+async fn cut_everywhere(cut: Cut, points: usize) {
+    let world = World::new().await;
+    let relay = Relay::new(cut);
+    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 1).await.unwrap());
+    let call = |number: usize| {
+        let mut transaction = Transaction::default();
+        for key in ["left", "right"] {
+            transaction.put(place(key), number.to_string().into_bytes(), Expiry::Never).unwrap();
+        }
+        Call { store: &through, caller: caller(), transaction }
+    };
+    // Changes nothing, and leaves a connection on which the statement is prepared.
+    let warm = async || {
+        let mut warm = world.call();
+        warm.get("warm").await;
+        warm.get("too").await;
+        through.commit(&warm.caller, &warm.transaction).await.unwrap();
+        // The pool looks at a connection that is given back.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    };
+    warm().await;
+    let before = relay.passed();
+    call(0).done().await;
+    let bytes = relay.passed() - before;
+    assert!(bytes > 0);
+    let both = async || {
+        let keys = ["left", "right"].map(|key| Key::new(key).unwrap());
+        let values = Transaction::default().get(&world.store, &resource(), &keys).await.unwrap();
+        let text = |value: &Option<std::sync::Arc<[u8]>>| {
+            String::from_utf8(value.as_ref().unwrap().to_vec()).unwrap()
+        };
+        [text(&values[0]), text(&values[1])]
+    };
+    let (mut cuts, mut effects) = (0, 0);
+    for number in 1..=points {
+        warm().await;
+        let call = call(number);
+        // All points by turns, and not in their order.
+        relay.cut_after(number as i64 * 2_654_435_761 % bytes);
+        // The caller is gone when the connection is: nobody asks again by itself.
+        let commit = call.commit();
+        let lost = async {
+            while !relay.has_cut() {
+                tokio::time::sleep(Duration::from_micros(50)).await;
+            }
+        };
+        tokio::select! {
+            ended = commit => assert_eq!(ended.unwrap(), Committed::Now),
+            () = lost => cuts += 1,
+        }
+        relay.lift();
+        let [left, right] = both().await;
+        assert_eq!(left, right, "half of it, at {number}");
+        // It may still be on its way there; asked for again, it has to be whole, and once.
+        let again = world.store.commit(&call.caller, &call.transaction).await.unwrap();
+        effects += usize::from(again == Committed::Before);
+        assert_eq!(both().await, [number.to_string(), number.to_string()]);
+        let id = call.caller.call;
+        if number.is_multiple_of(10) {
+            assert!(
+                world.holds(&format!("(SELECT count(*) FROM audit WHERE call = '{id}') = 2")),
+                "at {number}"
+            );
+        }
+    }
+    assert!(cuts > points / 2, "only {cuts} of {points} were cut");
+    match cut {
+        Cut::Requests => {
+            assert!(effects < points / 2, "{effects} took effect, though not all of it was heard")
+        }
+        Cut::Answers => assert!(effects > points / 2, "only {effects} of {points} took effect at first"),
+    }
+    let all = 2 * (points + 1);
+    assert!(world.holds(&format!("(SELECT count(*) FROM audit) = {all}")), "not {all} records");
+}
+
+#[tokio::test]
+async fn a_call_whose_requests_are_cut_has_no_effect_or_its_whole_once() {
+    cut_everywhere(Cut::Requests, SHORT).await;
+}
+
+#[tokio::test]
+async fn a_call_whose_acknowledgement_is_lost_has_its_whole_effect_once() {
+    cut_everywhere(Cut::Answers, SHORT).await;
+}
+
+/// `cargo test -p mfaas-kv -- --ignored`
+#[tokio::test]
+#[ignore = "takes minutes"]
+async fn ten_thousand_points_of_each_kind() {
+    cut_everywhere(Cut::Requests, WHOLE).await;
+    cut_everywhere(Cut::Answers, WHOLE).await;
+}
+
+/// A store asks again by itself: its caller sees one commit, whatever was lost.
+#[tokio::test]
+async fn a_lost_acknowledgement_is_not_felt_by_the_caller() {
+    let world = World::new().await;
+    let relay = Relay::new(Cut::Answers);
+    let through = Store::open(&relay.url(&world.database, OWNER), 2).await.unwrap();
+    let mut warm = Call { store: &through, caller: caller(), transaction: Transaction::default() };
+    warm.put("sum", "0");
+    warm.done().await;
+    let mut repeated = 0;
+    for number in 1..=30 {
+        let mut call = world.call();
+        call.increment("sum", 1).await.unwrap();
+        relay.cut_after(number % 3);
+        let committed = through.commit(&call.caller, &call.transaction).await.unwrap();
+        repeated += usize::from(committed == Committed::Before);
+        relay.lift();
+        // The pool looks at a connection that is given back.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert_eq!(world.value("sum").await, Some(number.to_string()));
+    }
+    assert!(repeated > 20, "only {repeated} were lost");
+}
+
+/// Reads go on when the database was away for a moment.
+#[tokio::test]
+async fn a_read_whose_connection_is_gone_is_asked_again() {
+    let world = World::new().await;
+    let mut call = world.call();
+    call.put("k", "1");
+    call.done().await;
+    for _ in 0..3 {
+        assert!(Cluster::get().psql(
+            &world.database,
+            "DO $$ BEGIN ASSERT (SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
+                WHERE datname = current_database() AND application_name = 'mfaas-kv') > 0; END $$"
+        ));
+        assert_eq!(world.value("k").await.as_deref(), Some("1"));
+        let mut call = world.call();
+        call.put("k", "1");
+        call.commit().await.unwrap();
+    }
+}
+
+/// An attempt that is still on its way and one that is asked for again see different things: either it took effect, and the caller
+/// hears that, or it meets a conflict, and never does.
+#[tokio::test]
+async fn a_conflict_after_a_lost_connection_is_the_truth() {
+    let world = World::new().await;
+    let relay = Relay::new(Cut::Answers);
+    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 2).await.unwrap());
+    let mut warm = world.call();
+    warm.put("warm", "1");
+    through.commit(&warm.caller, &warm.transaction).await.unwrap();
+    for round in 0..5 {
+        let mut seed = world.call();
+        seed.put("seen", "before");
+        seed.delete("effect");
+        seed.done().await;
+        let mut call = world.call();
+        call.get("seen").await;
+        call.put("effect", "1");
+        // What a commit writes first is locked for a while: two attempts wait there, of which one has seen what was before.
+        let database = world.database.clone();
+        let lock = tokio::task::spawn_blocking(move || {
+            let held = "DO $$ BEGIN LOCK TABLE mfaas_data.commits IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(0.4); END $$";
+            Cluster::get().psql(&database, held)
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let commit = tokio::spawn({
+            let (through, caller) = (Arc::clone(&through), call.caller.clone());
+            let transaction = call.transaction;
+            async move { through.commit(&caller, &transaction).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let change = "UPDATE mfaas_data.entries SET value = 'after', version = nextval('mfaas_data.versions') WHERE key = 'seen'";
+        assert!(Cluster::get().psql(&world.database, change));
+        relay.drop_all();
+        assert!(lock.await.unwrap());
+        let ended = commit.await.unwrap();
+        // Whatever is still on its way has its time.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        match ended {
+            Ok(_) => assert_eq!(world.value("effect").await.as_deref(), Some("1"), "round {round}"),
+            Err(KvError::Conflict) => assert_eq!(world.value("effect").await, None, "round {round}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Nothing was asked, so it is known that nothing took effect, and at once.
+#[tokio::test]
+async fn a_database_that_is_away_is_no_open_question() {
+    let world = World::new().await;
+    let relay = Relay::new(Cut::Answers);
+    let through = Store::open(&relay.url(&world.database, OWNER), 2).await.unwrap();
+    drop(relay);
+    let mut call = world.call();
+    call.put("k", "1");
+    let asked = Instant::now();
+    let ended = through.commit(&call.caller, &call.transaction).await;
+    assert!(matches!(ended, Err(KvError::Unavailable(_))), "{ended:?}");
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+}
