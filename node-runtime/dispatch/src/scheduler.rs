@@ -272,6 +272,11 @@ impl Scheduler {
         self.jobs.open() == 0
     }
 
+    /// Whether every accepted job was answered, or is suspended.
+    pub fn is_at_rest(&self) -> bool {
+        self.jobs.open() == self.suspended.all()
+    }
+
     /// Counts of the moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
@@ -345,11 +350,12 @@ impl Scheduler {
     /// A job begins to wait, in whatever list.
     pub(crate) fn count_waiting(&mut self, index: u32) {
         let job = self.jobs.get(index);
-        self.waiting.add(self.queues[job.queue].tenant, job.expires);
+        self.waiting.add(self.queues[job.queue].tenant, job.expires, job.has_waited);
     }
 
     pub(crate) fn uncount_waiting(&mut self, index: u32) {
-        self.waiting.remove(self.queues[self.jobs.get(index).queue].tenant);
+        let job = self.jobs.get(index);
+        self.waiting.remove(self.queues[job.queue].tenant, job.has_waited);
     }
 
     /// Puts a job that waits at the end of its tenant's queue.

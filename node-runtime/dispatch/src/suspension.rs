@@ -11,6 +11,9 @@ use crate::jobs::{Job, Place};
 use crate::scheduler::Scheduler;
 use crate::{Commands, JobId, Moment, Outcome, WorkerId};
 
+/// Suspended calls that are ended in one tick because they have taken too long.
+const EXPIRED_AT_ONCE: usize = 64;
+
 impl Scheduler {
     /// The worker says that `job` waits for something, after `cpu_us` of CPU time. Whether it is suspended now: off the worker's core,
     /// and owed an answer as before. Then [`Scheduler::resume`] or [`Scheduler::give_up`] is expected, unless it is answered before.
@@ -85,6 +88,11 @@ impl Scheduler {
         }
     }
 
+    /// No worker is there any more to go on with what is suspended.
+    pub fn abandon_suspended(&mut self, commands: &mut Commands) {
+        self.end_suspended(|_| true, Outcome::Lost, commands);
+    }
+
     /// Puts a job aside that is in no list, or says how it ends instead.
     fn suspend(&mut self, now: Moment, index: u32, used_us: u64) -> Result<(), Outcome> {
         let job = *self.jobs.get(index);
@@ -151,9 +159,10 @@ impl Scheduler {
         }
     }
 
-    /// Ends the calls that have taken too long.
+    /// Ends the calls that have taken too long: a part of them, so that nobody else waits for all.
     pub(crate) fn expire_suspended(&mut self, now: Moment, commands: &mut Commands) {
-        while let Some(index) = self.suspended.first_due(now) {
+        for _ in 0..EXPIRED_AT_ONCE {
+            let Some(index) = self.suspended.first_due(now) else { return };
             let outcome = self.jobs.get(index).end_at(now);
             self.wake(index);
             self.finish(index, outcome, commands);

@@ -12,6 +12,8 @@ const EXPIRY_PAUSE_US: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Waiting {
     all: usize,
+    /// Of these, calls that were suspended before: they were accepted when there was room, and are bounded as suspended calls are.
+    resumed: usize,
     by_tenant: Vec<u32>,
     /// None expires before this.
     earliest: Moment,
@@ -23,8 +25,8 @@ pub(crate) struct Waiting {
 
 impl Default for Waiting {
     fn default() -> Self {
-        let (all, by_tenant, run_us_average) = Default::default();
-        Self { all, by_tenant, earliest: Moment::NEVER, expired_at: Moment(0), run_us_average }
+        let (all, resumed, by_tenant, run_us_average) = Default::default();
+        Self { all, resumed, by_tenant, earliest: Moment::NEVER, expired_at: Moment(0), run_us_average }
     }
 }
 
@@ -45,19 +47,21 @@ impl Waiting {
     /// Whether no further job of the tenant may wait.
     pub(crate) fn is_full(&self, tenant: u32, limits: &Limits) -> bool {
         let of_tenant = self.by_tenant[tenant as usize] as usize;
-        of_tenant >= limits.waiting_per_tenant || self.all >= limits.waiting_max
+        of_tenant >= limits.waiting_per_tenant || self.all - self.resumed >= limits.waiting_max
     }
 
     /// A job begins to wait.
-    pub(crate) fn add(&mut self, tenant: u32, expires: Moment) {
+    pub(crate) fn add(&mut self, tenant: u32, expires: Moment, was_suspended: bool) {
         self.all += 1;
+        self.resumed += usize::from(was_suspended);
         self.by_tenant[tenant as usize] += 1;
         self.earliest = self.earliest.min(expires);
     }
 
     /// A job waits no more.
-    pub(crate) fn remove(&mut self, tenant: u32) {
+    pub(crate) fn remove(&mut self, tenant: u32, was_suspended: bool) {
         self.all -= 1;
+        self.resumed -= usize::from(was_suspended);
         self.by_tenant[tenant as usize] -= 1;
     }
 

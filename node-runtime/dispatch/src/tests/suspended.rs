@@ -193,3 +193,66 @@ fn a_stopping_node_lets_calls_go_on_while_it_has_workers() {
     assert_eq!(answers(&resume(&mut scheduler, 50, second)), [(second, Outcome::Lost)]);
     assert!(scheduler.is_idle());
 }
+
+/// They were accepted when there was room, and are bounded as what is suspended.
+#[test]
+fn calls_that_go_on_at_the_same_time_keep_nobody_else_out() {
+    let mut scheduler = shared(Limits { waiting_max: 2, waiting_per_tenant: 2, ..LIMITS });
+    define(&mut scheduler, 1, 1);
+    define(&mut scheduler, 2, 2);
+    let waiting: Vec<JobId> = (0..3).map(|_| one_suspended(&mut scheduler)).collect();
+    let (runs, _) = submit(&mut scheduler, 20, 2);
+    for job in &waiting {
+        assert!(resume(&mut scheduler, 30, *job).is_empty(), "the worker is taken");
+    }
+    assert_eq!(scheduler.snapshot().waiting, 3);
+    // Two of the other tenant find room, a third one does not; the tenant's own calls stand in its own way.
+    let (first, second) = (submit(&mut scheduler, 31, 2).0, submit(&mut scheduler, 31, 2).0);
+    assert!(matches!(refused(&mut scheduler, 31, 2), Refusal::QueueFull { .. }));
+    assert!(matches!(refused(&mut scheduler, 31, 1), Refusal::QueueFull { .. }));
+    let mut job = runs;
+    for at in 40..46 {
+        let commands = completed(&mut scheduler, at, 0, job);
+        if let [(_, next)] = starts(&commands)[..] {
+            job = next;
+        }
+    }
+    assert!(scheduler.is_idle(), "{first:?} {second:?} {:?}", scheduler.snapshot());
+    assert!(submit(&mut scheduler, 50, 1).1.len() == 1, "counts are as before");
+}
+
+#[test]
+fn what_is_suspended_is_lost_when_no_worker_is_to_come() {
+    let mut scheduler = serving(1);
+    let (first, second) = (one_suspended(&mut scheduler), one_suspended(&mut scheduler));
+    let commands = with(|out| scheduler.abandon_suspended(out));
+    assert_eq!(answers(&commands), [(first, Outcome::Lost), (second, Outcome::Lost)]);
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn a_node_whose_calls_all_wait_is_at_rest() {
+    let mut scheduler = serving(1);
+    assert!(scheduler.is_at_rest());
+    let job = one_suspended(&mut scheduler);
+    assert!(scheduler.is_at_rest() && !scheduler.is_idle());
+    resume(&mut scheduler, 20, job);
+    assert!(!scheduler.is_at_rest());
+}
+
+/// However many have taken too long: the rest is ended in the ticks after.
+#[test]
+fn one_tick_ends_a_part_of_what_has_taken_too_long() {
+    const CALLS: usize = 150;
+    let mut scheduler = shared(Limits { suspended_max: CALLS, suspended_per_tenant: CALLS, ..LIMITS });
+    define(&mut scheduler, 1, 1);
+    for _ in 0..CALLS {
+        one_suspended(&mut scheduler);
+    }
+    let mut ended = Vec::new();
+    while scheduler.next_deadline().is_some_and(|at| at <= Moment(400_000)) {
+        ended.push(answers(&tick(&mut scheduler, 400_000)).len());
+    }
+    assert_eq!(ended, [64, 64, 22]);
+    assert!(scheduler.is_idle());
+}

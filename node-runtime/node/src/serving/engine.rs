@@ -24,7 +24,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mfaas_dispatch::{Command, Commands, JobId, Limits, Moment, Scheduler, WorkerId};
+use mfaas_dispatch::{Command, Commands, JobId, Limits, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{RingError, Submission, wait_any};
 
@@ -46,8 +46,12 @@ use workers::Workers;
 
 /// What a call that waits is charged for: so many bytes of it are taken from a worker and given to one again in a microsecond.
 const MOVED_BYTES_PER_US: u64 = 2 << 10;
+/// And so many operations that it begins or cancels.
+const OPERATIONS_PER_US: u64 = 2;
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
 const EVENTS_AT_ONCE: usize = 64;
+/// Operations whose time has come that calls hear of in one turn, for the same reason.
+const HEARD_AT_ONCE: usize = 256;
 /// How long it looks on with nothing to do before it sleeps, in microseconds.
 const SPIN_US: u64 = 10;
 /// It is awake this long before a deadline: waking up takes a while, and a signal is to be on time.
@@ -200,7 +204,10 @@ impl Engine {
                 self.calls.await_idle(idle);
                 self.scheduler.stop(&mut self.commands);
             }
-            Event::KillWorkers => self.workers.kill_all(),
+            Event::KillWorkers => {
+                self.workers.kill_all();
+                self.scheduler.abandon_suspended(&mut self.commands);
+            }
             Event::Dismiss => self.workers.dismiss(),
             Event::End => self.over = true,
         }
@@ -300,12 +307,13 @@ impl Engine {
     fn suspend(&mut self, report: Report) {
         let now = self.clock.moment();
         let Report { worker, job, cpu_us, bytes, .. } = report;
-        let moved_us = 1 + bytes as u64 / MOVED_BYTES_PER_US;
+        let operations = self.calls.operations_collected() as u64;
+        let moved_us = 1 + bytes as u64 / MOVED_BYTES_PER_US + operations / OPERATIONS_PER_US;
         // Only of a job that was on the worker's core is anything taken over.
         if !self.scheduler.suspended(now, worker, job, cpu_us, moved_us, &mut self.commands) {
-            return;
+            return self.calls.refuse_suspension(job);
         }
-        match self.calls.suspend(job, now) {
+        match self.calls.suspend(job, now, &self.clock) {
             Rest::Waits => {}
             Rest::GoesOn => self.scheduler.resume(now, job, &mut self.commands),
             Rest::Ends(outcome) => self.scheduler.give_up(job, outcome, &mut self.commands),
@@ -318,8 +326,13 @@ impl Engine {
             return;
         }
         let now = self.clock.moment();
-        while let Some(job) = self.calls.wake(now) {
-            self.scheduler.resume(now, job, &mut self.commands);
+        let mut left = HEARD_AT_ONCE;
+        while let Some(job) = self.calls.wake(now, &mut left) {
+            if self.calls.is_abandoned(job) {
+                self.scheduler.give_up(job, Outcome::DeadlinePassed, &mut self.commands);
+            } else {
+                self.scheduler.resume(now, job, &mut self.commands);
+            }
             self.execute_commands();
         }
     }

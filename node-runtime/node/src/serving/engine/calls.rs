@@ -3,15 +3,16 @@
 //! What a worker reported answers the job that it names and no other; nobody's call is ever answered with what was left over.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use mfaas_abi::Status;
+use mfaas_abi::{Status, SuspendedFrame};
 use mfaas_dispatch::{JobId, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Completion, RingError};
 use tokio::sync::oneshot;
 
 use super::clock::Clock;
-use super::suspended::{Kept, KeptBytes, Rest, Timers};
+use super::suspended::{Kept, KeptBytes, Rest, Timers, wipe};
 use crate::serving::call::{Answered, Used};
 use crate::serving::intake::Call;
 use crate::serving::log_forwarder::LogForwarder;
@@ -22,8 +23,12 @@ use crate::usage::Usage;
 struct Ticket {
     job: JobId,
     call: Call,
-    /// When the call was given to a worker last, in ticks; of one that has waited, when that was before.
+    /// When the call was given to a worker first, in ticks.
     started: Option<u64>,
+    /// When the part of it was that is in a worker; nothing while it waits.
+    part: Option<u64>,
+    /// What earlier parts took.
+    ran: Duration,
     /// Of a call that waits, or has waited.
     kept: Option<Box<Kept>>,
 }
@@ -80,7 +85,8 @@ impl PendingCalls {
         if self.tickets.len() <= job.index() {
             self.tickets.resize_with(job.index() + 1, || None);
         }
-        self.tickets[job.index()] = Some(Ticket { job, call, started: None, kept: None });
+        self.tickets[job.index()] =
+            Some(Ticket { job, call, started: None, part: None, ran: Duration::ZERO, kept: None });
     }
 
     /// Whether the job is not answered.
@@ -92,8 +98,9 @@ impl PendingCalls {
     /// What a worker is given at `now`, in ticks.
     #[inline]
     pub(super) fn start(&mut self, job: JobId, now: u64) -> Option<Begin<'_>> {
-        let Ticket { call, started, kept, .. } =
+        let Ticket { call, started, part, kept, .. } =
             self.tickets.get_mut(job.index()).and_then(Option::as_mut)?;
+        *part = Some(now);
         match kept {
             Some(kept) => Some(Begin { call, frame: kept.resume(), resumes: true }),
             None => {
@@ -104,15 +111,24 @@ impl PendingCalls {
     }
 
     /// Takes over what a worker reported last, of a call that waits, and says what becomes of it.
-    pub(super) fn suspend(&mut self, job: JobId, now: Moment) -> Rest {
-        let Self { tickets, completion, timers, kept_bytes, log_forwarder, .. } = self;
-        let Some(Ticket { call, kept, .. }) = tickets.get_mut(job.index()).and_then(Option::as_mut) else {
+    pub(super) fn suspend(&mut self, job: JobId, now: Moment, clock: &Clock) -> Rest {
+        let Self { tickets, completion, completed, timers, kept_bytes, log_forwarder, .. } = self;
+        let Some(ticket) = tickets.get_mut(job.index()).and_then(Option::as_mut) else {
             return Rest::Ends(Outcome::Lost);
         };
+        // What was reported is the call's from here on, and not its answer.
+        *completed = None;
+        ticket.ran += ticket.part.take().map_or(Duration::ZERO, |part| clock.between(part, ticks()));
+        let Ticket { call, kept, .. } = ticket;
+        // A call that has waited is never run again.
+        call.frame = Vec::new();
         let (logs, message) = (std::mem::take(&mut completion.logs), std::mem::take(&mut completion.message));
         log_forwarder.function_output(&call.served, logs, message);
         let kept = kept.get_or_insert_default();
         let rest = kept.suspend((job, now), completion, call.served.body_bytes_max(), timers);
+        if call.reply.is_closed() {
+            return Rest::Ends(Outcome::DeadlinePassed);
+        }
         if kept_bytes.count(&call.served.key.tenant, kept) {
             rest
         } else {
@@ -120,10 +136,33 @@ impl PendingCalls {
         }
     }
 
-    /// The next call that is to go on, since an operation of it has ended by `now`.
-    pub(super) fn wake(&mut self, now: Moment) -> Option<JobId> {
+    /// Operations that the call began or cancelled whose worker reported last; none if it says so in no frame.
+    pub(super) fn operations_collected(&self) -> usize {
+        let frame = SuspendedFrame::decode(&self.completion.response, usize::MAX);
+        frame.map_or(0, |frame| frame.records.count())
+    }
+
+    /// The call whose worker reported last does not go on: nothing of what was put aside of it stays. What the part took counts.
+    pub(super) fn refuse_suspension(&mut self, job: JobId) {
+        wipe(std::mem::take(&mut self.completion.response));
+        let ticket = self.tickets.get(job.index()).and_then(Option::as_ref);
+        if let Some(ticket) = ticket.filter(|ticket| ticket.job == job) {
+            let Completion { logs, message, .. } = &mut self.completion;
+            let output = (std::mem::take(logs), std::mem::take(message));
+            self.log_forwarder.function_output(&ticket.call.served, output.0, output.1);
+        }
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub(super) fn is_abandoned(&self, job: JobId) -> bool {
+        let ticket = self.tickets.get(job.index()).and_then(Option::as_ref);
+        ticket.is_some_and(|ticket| ticket.call.reply.is_closed())
+    }
+
+    /// The next call that is to go on, since an operation of it has ended by `now`. Looks at so many of those that are `left`.
+    pub(super) fn wake(&mut self, now: Moment, left: &mut usize) -> Option<JobId> {
         let Self { tickets, timers, .. } = self;
-        timers.wake(now, |job, id| {
+        timers.wake(now, left, |job, id| {
             let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut);
             let ticket = ticket.filter(|ticket| ticket.job == job);
             ticket.and_then(|ticket| ticket.kept.as_mut()).is_some_and(|kept| kept.hear(id))
@@ -147,7 +186,7 @@ impl PendingCalls {
         let job = JobId(call_id);
         self.completed = Some(job);
         let (cpu_us, over_budget) = (cpu_ns / 1_000, status == Status::OverBudget);
-        let bytes = self.completion.response.len();
+        let bytes = self.completion.response.len() + self.completion.logs.len();
         Ok(Some(Report { worker, job, cpu_us, over_budget, waits, bytes }))
     }
 
@@ -161,15 +200,19 @@ impl PendingCalls {
     #[inline]
     pub(super) fn answer(&mut self, job: JobId, outcome: Outcome, clock: &Clock) {
         let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::take) else { return };
-        let Ticket { call: Call { served, since, reply, .. }, started, kept, .. } = ticket;
-        let used = kept.map_or_else(Used::default, |kept| {
+        let Ticket { call: Call { served, since, reply, .. }, started, part, ran, kept, .. } = ticket;
+        let mut used = kept.map_or_else(Used::default, |kept| {
             kept.forget(job, &mut self.timers);
             self.kept_bytes.forget(&served.key.tenant, &kept);
             kept.used
         });
+        if outcome != Outcome::Finished && self.completed == Some(job) {
+            // A part that ended with the call, and was to wait.
+            used.add(&self.completion);
+        }
         let now = ticks();
-        let started = started.unwrap_or(now);
-        let (queued, ran) = (clock.between(since, started), clock.between(started, now));
+        let queued = clock.between(since, started.unwrap_or(now));
+        let ran = ran + part.map_or(Duration::ZERO, |part| clock.between(part, now));
         let mut completion = (outcome == Outcome::Finished && self.completed == Some(job))
             .then(|| used.before(std::mem::take(&mut self.completion)));
         let logs = completion

@@ -9,13 +9,15 @@ use mfaas_abi::{DONE, OperationKind, Record, SuspendedFrame};
 use mfaas_dispatch::{JobId, Moment, Outcome};
 use mfaas_ident::TenantName;
 use mfaas_ring::Completion;
-use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::serving::call::Used;
 
 /// What is kept of all calls together, and of those of one tenant, in bytes.
 const KEPT_BYTES_MAX: usize = 1 << 30;
 const TENANT_KEPT_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
+
+/// What an operation that has not ended takes besides, in bytes: where it is known by its identity, and by its time.
+const OPERATION_BYTES: usize = 160;
 
 /// What becomes of a call that has begun to wait.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,11 +34,11 @@ pub(super) enum Rest {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// As it left its worker, and as it goes back: a [`SuspendedFrame`].
-    frame: Zeroizing<Vec<u8>>,
+    frame: Vec<u8>,
     /// Where the state begins in it.
     state_at: usize,
     /// Outcomes that it has not heard of, as records.
-    outcomes: Zeroizing<Vec<u8>>,
+    outcomes: Vec<u8>,
     /// Its operations that have not ended, and when each will.
     open: BTreeMap<u32, Moment>,
     /// It is in no worker, nor on its way into one.
@@ -57,7 +59,7 @@ impl Kept {
         timers: &mut Timers,
     ) -> Rest {
         self.used.add(completion);
-        self.frame = std::mem::take(&mut completion.response).into();
+        wipe(std::mem::replace(&mut self.frame, std::mem::take(&mut completion.response)));
         let Some(SuspendedFrame { records, state }) = SuspendedFrame::decode(&self.frame, body_bytes_max)
         else {
             return Rest::Ends(Outcome::Stuck);
@@ -86,13 +88,13 @@ impl Kept {
     pub(super) fn resume(&mut self) -> &[u8] {
         let state = &self.frame[self.state_at..];
         let head = SuspendedFrame::head(self.outcomes.len());
-        let mut frame = Zeroizing::new(Vec::with_capacity(head.len() + self.outcomes.len() + state.len()));
+        let mut frame = Vec::with_capacity(head.len() + self.outcomes.len() + state.len());
         frame.extend_from_slice(&head);
         frame.extend_from_slice(&self.outcomes);
         frame.extend_from_slice(state);
         self.state_at = frame.len() - state.len();
-        self.frame = frame;
-        self.outcomes.zeroize();
+        wipe(std::mem::replace(&mut self.frame, frame));
+        wipe(std::mem::take(&mut self.outcomes));
         &self.frame
     }
 
@@ -102,6 +104,21 @@ impl Kept {
             timers.0.remove(&(*at, job, *id));
         }
     }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        wipe(std::mem::take(&mut self.frame));
+        wipe(std::mem::take(&mut self.outcomes));
+    }
+}
+
+/// Nothing of these bytes stays in memory that others are given. As fast as memory is: a wipe byte by byte would keep all calls
+/// waiting.
+pub(super) fn wipe(mut bytes: Vec<u8>) {
+    bytes.fill(0);
+    // Looked at, so that it is not left out.
+    std::hint::black_box(&bytes);
 }
 
 /// Does what a call asks for. `None` where it breaks a rule.
@@ -142,9 +159,16 @@ impl Timers {
         self.0.first().map(|(at, ..)| *at)
     }
 
-    /// Tells calls which of their operations have ended by `now`, until one is to go on: `hear` says whether it is.
-    pub(super) fn wake(&mut self, now: Moment, mut hear: impl FnMut(JobId, u32) -> bool) -> Option<JobId> {
-        while self.next().is_some_and(|at| at <= now) {
+    /// Tells calls which of their operations have ended by `now`, until one is to go on: `hear` says whether it is. Takes what it
+    /// tells from what is `left`.
+    pub(super) fn wake(
+        &mut self,
+        now: Moment,
+        left: &mut usize,
+        mut hear: impl FnMut(JobId, u32) -> bool,
+    ) -> Option<JobId> {
+        while *left > 0 && self.next().is_some_and(|at| at <= now) {
+            *left -= 1;
             let (_, job, id) = self.0.pop_first()?;
             if hear(job, id) {
                 return Some(job);
@@ -164,7 +188,7 @@ pub(super) struct KeptBytes {
 impl KeptBytes {
     /// Counts what is kept of a call of the tenant. Whether it may be.
     pub(super) fn count(&mut self, tenant: &TenantName, kept: &mut Kept) -> bool {
-        let after = kept.frame.len();
+        let after = kept.frame.capacity() + kept.open.len() * OPERATION_BYTES;
         self.replace(tenant, std::mem::replace(&mut kept.counted, after), after)
     }
 
