@@ -35,6 +35,12 @@ pub enum KvError {
     /// known, and asking again under the same identity finds out.
     #[error("the database of functions' data did not acknowledge the changes")]
     Unacknowledged(#[source] sqlx::Error),
+    /// It is no address of a database, or of one that may not be spoken to like that.
+    #[error(transparent)]
+    Address(#[from] mfaas_startup::DatabaseAddressError),
+    /// The address names more servers than one.
+    #[error("the address of functions' data names {0} servers, which has to be one")]
+    SeveralServers(usize),
     /// Its schema cannot be made, or is of a newer release.
     #[error("the schema of functions' data cannot be brought up to date")]
     Schema(#[source] sqlx::migrate::MigrateError),

@@ -20,6 +20,7 @@
 //! calls that do not meet may stand in each other's way, which costs time and nothing else. Whoever turns `synchronous_commit` off
 //! gives up what a crash of the server takes.
 
+mod address;
 mod error;
 mod key;
 mod operations;

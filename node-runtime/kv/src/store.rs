@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use mfaas_ident::{FunctionName, ResourceName, TenantName, VersionNumber};
 use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
 
 use crate::KvError;
+use crate::address;
 use crate::error::Meaning;
 use crate::key::{Key, Place, Range};
 use crate::schema;
@@ -73,7 +74,7 @@ pub struct Swept {
 impl Store {
     /// Connects, with `connections_max` for reads and as many for commits, and brings the schema up to date.
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, KvError> {
-        let options: PgConnectOptions = url.parse().map_err(KvError::Unavailable)?;
+        let options = address::options(url)?;
         let options = options.application_name("mfaas-kv").options([("search_path", schema::NAME)]);
         schema::prepare(&options).await?;
         let options = options.options([("statement_timeout", STATEMENT_MS_MAX)]);
@@ -222,11 +223,15 @@ impl Store {
         .bind(scans.iter().map(versions).collect::<Vec<_>>())
         .bind(writes.keys().map(|place| resource(&place.resource)).collect::<Vec<_>>())
         .bind(writes.keys().map(|place| place.key.as_bytes()).collect::<Vec<_>>())
-        .bind(writes.values().map(value).collect::<Vec<_>>())
+        .bind(writes.values().map(|write| write.value().map(|value| &**value)).collect::<Vec<_>>())
         .bind(writes.values().map(expiry_ms).collect::<Vec<_>>())
         .fetch_one(&mut *connection)
         .await
-        .inspect_err(|error| *was_lost |= Meaning::of(error) == Meaning::Lost)
+        // What the database itself refuses has not taken effect; of anything else that is not known.
+        .inspect_err(|error| {
+            let refused = matches!(error, sqlx::Error::Database(_)) && Meaning::of(error) != Meaning::Lost;
+            *was_lost |= !refused;
+        })
     }
 
     /// Removes what has expired and what nobody asks for any more, a bounded part of it.
@@ -272,13 +277,6 @@ async fn read<T, A: Future<Output = Result<T, sqlx::Error>>>(ask: impl Fn() -> A
 /// Longer each time, and not for all the same.
 async fn pause(tries: u32) {
     tokio::time::sleep((CONTENTION_PAUSE * tries).mul_f64(rand::random())).await;
-}
-
-fn value(write: &Write) -> Option<&[u8]> {
-    match write {
-        Write::Put { value, .. } => Some(&**value),
-        Write::Delete => None,
-    }
 }
 
 fn expiry_ms(write: &Write) -> Option<i64> {

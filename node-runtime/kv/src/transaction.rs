@@ -38,7 +38,7 @@ pub(crate) enum Write {
 }
 
 impl Write {
-    fn value(&self) -> Option<&Arc<[u8]>> {
+    pub(crate) fn value(&self) -> Option<&Arc<[u8]>> {
         match self {
             Self::Put { value, .. } => Some(value),
             Self::Delete => None,

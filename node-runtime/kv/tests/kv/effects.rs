@@ -253,6 +253,15 @@ async fn a_conflict_after_a_lost_connection_is_the_truth() {
     }
 }
 
+/// Data of functions is not sent in the clear to another machine, nor to whichever of several servers.
+#[tokio::test]
+async fn addresses_keep_to_the_rules_of_the_site() {
+    let open = async |url: &str| Store::open(url, 1).await.unwrap_err();
+    assert!(matches!(open("postgres://u:p@db.example/data?sslmode=prefer").await, KvError::Address(_)));
+    let two = "postgres://u:p@127.0.0.1,127.0.0.2/data";
+    assert!(matches!(open(two).await, KvError::SeveralServers(2)), "{:?}", open(two).await);
+}
+
 /// Nothing was asked, so it is known that nothing took effect, and at once.
 #[tokio::test]
 async fn a_database_that_is_away_is_no_open_question() {
