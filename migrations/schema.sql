@@ -721,6 +721,37 @@ GRANT DELETE, SELECT ON request_members TO mfaas_acquirer;
 GRANT SELECT ON request_members TO mfaas_server;
 GRANT INSERT (request_id, name, version, checksum, features, path, review_id) ON request_members TO mfaas_acquirer;
 
+CREATE TABLE resource_grants (
+    resource text NOT NULL,
+    tenant text NOT NULL,
+    access text NOT NULL,
+    granted_at timestamp with time zone NOT NULL DEFAULT now(),
+    granted_by text NOT NULL,
+    CONSTRAINT resource_grants_pkey PRIMARY KEY (resource, tenant),
+    CONSTRAINT resource_grants_access_known CHECK ((access = ANY (ARRAY['read'::text, 'write'::text]))),
+    CONSTRAINT resource_grants_resource_fkey FOREIGN KEY (resource) REFERENCES resources(name),
+    CONSTRAINT resource_grants_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
+);
+CREATE INDEX resource_grants_by_tenant ON public.resource_grants USING btree (tenant);
+CREATE TRIGGER resource_grants_changed AFTER INSERT OR DELETE OR UPDATE OF access ON public.resource_grants FOR EACH ROW EXECUTE FUNCTION note_granted_functions();
+GRANT DELETE, SELECT ON resource_grants TO mfaas_server;
+GRANT SELECT ON resource_grants TO mfaas_signer;
+GRANT INSERT (resource, tenant, access, granted_by) ON resource_grants TO mfaas_server;
+GRANT UPDATE (access, granted_at, granted_by) ON resource_grants TO mfaas_server;
+
+CREATE TABLE resources (
+    name text NOT NULL,
+    kind text NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    created_by text NOT NULL,
+    CONSTRAINT resources_pkey PRIMARY KEY (name),
+    CONSTRAINT resources_kind_known CHECK ((kind = 'kv'::text)),
+    CONSTRAINT resources_name_valid CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text))
+);
+GRANT SELECT ON resources TO mfaas_server;
+GRANT SELECT ON resources TO mfaas_signer;
+GRANT INSERT (name, kind, created_by) ON resources TO mfaas_server;
+
 CREATE TABLE review_deltas (
     review_id bigint NOT NULL,
     volumes jsonb,
@@ -1101,6 +1132,25 @@ CREATE TABLE usage_totals (
 GRANT DELETE, SELECT ON usage_totals TO mfaas_server;
 GRANT INSERT (node, boot, tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills, runs) ON usage_totals TO mfaas_server;
 GRANT UPDATE (calls, cpu_ns, run_ns, queue_ns, kills, runs) ON usage_totals TO mfaas_server;
+
+CREATE TABLE version_bindings (
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    name text NOT NULL,
+    kind text NOT NULL,
+    resource text NOT NULL,
+    access text NOT NULL,
+    CONSTRAINT version_bindings_pkey PRIMARY KEY (tenant, function, version, name),
+    CONSTRAINT version_bindings_access_known CHECK ((access = ANY (ARRAY['read'::text, 'write'::text]))),
+    CONSTRAINT version_bindings_kind_known CHECK ((kind = 'kv'::text)),
+    CONSTRAINT version_bindings_resource_fkey FOREIGN KEY (resource) REFERENCES resources(name),
+    CONSTRAINT version_bindings_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
+);
+CREATE INDEX version_bindings_by_resource ON public.version_bindings USING btree (resource, tenant);
+GRANT SELECT ON version_bindings TO mfaas_server;
+GRANT SELECT ON version_bindings TO mfaas_signer;
+GRANT INSERT (tenant, function, version, name, kind, resource, access) ON version_bindings TO mfaas_signer;
 
 CREATE TABLE version_crates (
     tenant text NOT NULL,
@@ -1894,6 +1944,24 @@ BEGIN
         ON CONFLICT ON CONSTRAINT series_builds_pkey DO UPDATE SET builds = s.builds + 1,
             queue_counts = added_counts(s.queue_counts, excluded.queue_counts),
             build_counts = added_counts(s.build_counts, excluded.build_counts);
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.note_granted_functions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    changed record;
+BEGIN
+    IF TG_OP = 'DELETE' THEN changed := OLD; ELSE changed := NEW; END IF;
+    -- First: an admission that binds the resource has ended before this goes on, and is seen, or waits and sees what this did.
+    PERFORM public.bump_desired_generation();
+    INSERT INTO changed_functions (tenant, name)
+    SELECT DISTINCT b.tenant, b.function FROM version_bindings b
+    WHERE b.resource = changed.resource AND b.tenant = changed.tenant;
     RETURN NULL;
 END $function$;
 

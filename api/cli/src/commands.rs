@@ -19,6 +19,7 @@ mod login;
 mod logs;
 mod new;
 mod node;
+mod resource;
 mod restore;
 mod review;
 mod rollback;
@@ -77,6 +78,7 @@ pub(crate) enum Command {
     Node(node::Node),
     #[command(hide = true)]
     Unban(node::Unban),
+    Resource(resource::Resource),
     Usage(usage::Usage),
     Token(token::Token),
     Login(login::Login),
@@ -119,6 +121,7 @@ impl Command {
             | Self::Allow(_)
             | Self::Node(_)
             | Self::Unban(_)
+            | Self::Resource(_)
             | Self::Usage(_)
             | Self::Token(_)
             | Self::Login(_)
@@ -146,6 +149,7 @@ impl Command {
             Self::Audit(command) => block_on(command.run(context)),
             Self::Node(command) => block_on(command.run(context)),
             Self::Unban(command) => block_on(command.run_by_former_name(context)),
+            Self::Resource(command) => block_on(command.run(context)),
             Self::Usage(command) => block_on(command.run(context)),
             Self::Token(command) => block_on(command.run(context)),
             Self::Login(command) => block_on(command.run(context)),

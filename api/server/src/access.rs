@@ -71,6 +71,11 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("DELETE", "/v1/join-tokens/{id}", Access::Token(Scope::Admin)),
     ("GET", "/v1/bans", Access::Token(Scope::Read)),
     ("DELETE", "/v1/bans/{id}", Access::Token(Scope::Operate)),
+    ("GET", "/v1/resources", Access::Token(Scope::Read)),
+    ("POST", "/v1/resources", Access::Token(Scope::Operate)),
+    ("GET", "/v1/resources/{name}/grants", Access::Token(Scope::Operate)),
+    ("PUT", "/v1/resources/{name}/grants/{tenant}", Access::Token(Scope::Operate)),
+    ("DELETE", "/v1/resources/{name}/grants/{tenant}", Access::Token(Scope::Operate)),
     ("GET", "/v1/usage", Access::Token(Scope::Read)),
     ("GET", "/v1/functions/{name}/series", Access::Token(Scope::Read)),
     ("GET", "/v1/series/tenants", Access::Token(Scope::Read)),
@@ -123,6 +128,11 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/nodes/{name}", Access::Session(Scope::Operate)),
     ("POST", "/nodes/{name}/availability", Access::Session(Scope::Operate)),
     ("POST", "/bans/{id}/lift", Access::Session(Scope::Operate)),
+    ("GET", "/resources", Access::Session(Scope::Operate)),
+    ("POST", "/resources", Access::Session(Scope::Operate)),
+    ("GET", "/resources/{name}", Access::Session(Scope::Operate)),
+    ("POST", "/resources/{name}/grants", Access::Session(Scope::Operate)),
+    ("POST", "/resources/{name}/grants/{tenant}/revocation", Access::Session(Scope::Operate)),
     ("GET", "/audit", Access::Session(Scope::Operate)),
 ];
 

@@ -27,6 +27,7 @@ mod pages;
 mod provider;
 mod queue;
 mod report;
+mod resources;
 mod review;
 mod rows;
 mod sign;
@@ -79,6 +80,10 @@ pub(crate) fn router() -> Router<App> {
         .route("/nodes/{name}", get(isolation::show))
         .route("/nodes/{name}/availability", post(nodes::set_availability))
         .route("/bans/{id}/lift", post(nodes::lift))
+        .route("/resources", get(resources::list).post(resources::create))
+        .route("/resources/{name}", get(resources::show))
+        .route("/resources/{name}/grants", post(resources::grant))
+        .route("/resources/{name}/grants/{tenant}/revocation", post(resources::revoke))
         .route("/audit", get(audit::show))
         .route("/sign-in", get(sign::form).post(sign::sign_in))
         .route("/sign-in/provider", get(provider::begin))

@@ -253,6 +253,8 @@ pub const CONSOLE_CALL_TOKEN_LIFE_S: u32 = 120;
 pub const CONSOLE_ROWS_MAX: u32 = 100;
 /// Bans in force that one answer or page shows; the newest come first.
 pub const BANS_SHOWN_MAX: u32 = 1_000;
+/// Grants that stand with a resource in a list; the rest have a list of their own.
+pub const RESOURCE_GRANTS_SHOWN_MAX: u32 = 20;
 /// Versions that the page about usage shows.
 pub const USAGE_ROWS_SHOWN_MAX: usize = 500;
 /// Nodes of one page of charts, by name.

@@ -5,6 +5,7 @@ pub(crate) mod artifacts;
 pub(crate) mod crates;
 pub(crate) mod isolation;
 pub(crate) mod nodes;
+pub(crate) mod resources;
 pub(crate) mod series;
 pub(crate) mod usage;
 
@@ -189,6 +190,7 @@ pub(crate) fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
         isolation: row.isolation,
         access: row.access,
         class: row.class,
+        bindings: row.bindings,
         handler: row.handler.to_string(),
         abi_version: row.abi_version,
         policy_version: row.policy_version,

@@ -14,6 +14,7 @@ mod index;
 mod isolation;
 mod nodes;
 mod paging;
+mod resources;
 mod reviews;
 mod series;
 mod tokens;
@@ -50,7 +51,7 @@ pub(crate) use index::router as index_router;
         (name = "functions", description = "Functions, versions, aliases, logs"),
         (name = "registry", description = "Artifacts, statements, keys, the allowlist"),
         (name = "dependencies", description = "Requests for crates, reviews, revocations"),
-        (name = "operation", description = "Nodes, tokens, the audit log, health"),
+        (name = "operation", description = "Nodes, resources, tokens, the audit log, health"),
     )
 )]
 struct Description;
@@ -124,6 +125,9 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(builders::list))
         .routes(routes!(bans::list))
         .routes(routes!(bans::lift))
+        .routes(routes!(resources::list, resources::create))
+        .routes(routes!(resources::grants))
+        .routes(routes!(resources::grant, resources::revoke))
         .routes(routes!(usage::usage))
         .routes(routes!(series::function))
         .routes(routes!(series::tenants))

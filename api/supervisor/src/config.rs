@@ -32,8 +32,11 @@ pub(crate) const SIGNER_ROLE: &str = "mfaas_signer";
 /// The role of `mfaas-builder acquire`.
 pub(crate) const ACQUIRER_ROLE: &str = "mfaas_acquirer";
 
+/// The role of `mfaas-broker`, and the name of its database in a private cluster. It has no rights in the site's.
+pub(crate) const DATA_ROLE: &str = "mfaas_data";
+
 /// Every role, the owner included.
-const ROLES: [&str; 5] = [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE];
+const ROLES: [&str; 6] = [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE, DATA_ROLE];
 
 /// The database's name in a private cluster, and the port in the name of its socket.
 const DATABASE: &str = "mfaas";
@@ -109,6 +112,9 @@ pub(crate) struct UpConfig {
     pub(crate) wal_archive: Option<String>,
     /// An external database's owner URL; a private cluster when absent.
     pub(crate) external_database: Option<String>,
+    /// Where the data of functions lies; in the private cluster, if there is one, when absent.
+    #[serde(default)]
+    pub(crate) data_database: Option<String>,
     /// Password by database role.
     passwords: BTreeMap<String, String>,
 }
@@ -149,6 +155,7 @@ impl UpConfig {
                 blobs_url: None,
                 wal_archive: None,
                 external_database: None,
+                data_database: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
         }
@@ -161,6 +168,18 @@ impl UpConfig {
             None => rustix::process::geteuid().is_root(),
             Some(mode) => mode != "off",
         }
+    }
+
+    /// Where the data of functions lies; nowhere where the site's database is somebody else's and nothing was said.
+    pub(crate) fn data_database(&self, home: &Home) -> Result<Option<String>, SupervisorError> {
+        if self.data_database.is_some() {
+            return Ok(self.data_database.clone());
+        }
+        if self.external_database.is_some() {
+            return Ok(None);
+        }
+        let address = self.database(home, DATA_ROLE)?;
+        Ok(Some(DatabaseAddress { database: DATA_ROLE.to_owned(), ..address }.to_url()))
     }
 
     /// Takes over what was asked for; the rest stays as it was.
@@ -180,6 +199,7 @@ impl UpConfig {
         take(&mut self.metrics_listen, &options.metrics_listen);
         take(&mut self.node_listen, &options.node_listen);
         take(&mut self.wal_archive, &options.wal_archive);
+        take(&mut self.data_database, &options.data_database_url);
         if !options.names.is_empty() {
             self.names.clone_from(&options.names);
         }

@@ -20,6 +20,8 @@ pub(crate) enum Role {
     Server,
     /// `mfaas-isolation`, which keeps builds from being felt by calls.
     Isolation,
+    /// `mfaas-broker`, which reaches data for functions.
+    Broker,
     /// `mfaas-builder`.
     Builder,
     /// `mfaas-node` and its workers.
@@ -29,7 +31,7 @@ pub(crate) enum Role {
 }
 
 /// How many roles there are.
-const ROLES: usize = 7;
+const ROLES: usize = 8;
 
 impl Role {
     /// Every role, in starting order.
@@ -38,6 +40,7 @@ impl Role {
         Self::Signer,
         Self::Server,
         Self::Isolation,
+        Self::Broker,
         Self::Builder,
         Self::Node,
         Self::Acquirer,
@@ -50,6 +53,7 @@ impl Role {
             Self::Signer => "signer",
             Self::Server => "server",
             Self::Isolation => "isolation",
+            Self::Broker => "broker",
             Self::Builder => "builder",
             Self::Node => "node",
             Self::Acquirer => "acquirer",
@@ -64,6 +68,7 @@ impl Role {
             Self::Server => "mfaas",
             // Only root may fill control groups.
             Self::Isolation => "root",
+            Self::Broker => "mfaas-broker",
             Self::Builder => "mfaas-build",
             Self::Node => "mfaas-node",
             Self::Acquirer => "mfaas-acquire",
@@ -75,6 +80,7 @@ impl Role {
         match self {
             Self::Postgres => "mfaas-pg",
             Self::Isolation => "root",
+            Self::Broker => "mfaas-broker",
             Self::Node => "mfaas-node",
             Self::Signer | Self::Server | Self::Builder | Self::Acquirer => "mfaas",
         }

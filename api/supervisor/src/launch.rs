@@ -146,10 +146,11 @@ pub struct Siblings {
 }
 
 /// What must stand beside `mfaas`.
-const SIBLINGS: [&str; 8] = [
+const SIBLINGS: [&str; 9] = [
     "mfaas-server",
     "mfaas-signer",
     "mfaas-isolation",
+    "mfaas-broker",
     "mfaas-builder",
     "mfaas-rewriter",
     "mfaas-node",

@@ -60,6 +60,7 @@ const RUN_DIRECTORIES: &[Directory] = &[
     directory("pg", 0o711, Some(Role::Postgres)),
     directory("server", 0o755, Some(Role::Server)),
     directory("isolation", 0o755, Some(Role::Isolation)),
+    directory("broker", 0o755, Some(Role::Broker)),
     directory("builder", 0o755, Some(Role::Builder)),
     directory("signer", 0o755, Some(Role::Signer)),
     directory("acquirer", 0o755, Some(Role::Acquirer)),
@@ -125,6 +126,11 @@ impl Home {
     /// The socket of the isolation controller.
     pub fn isolation_socket(&self) -> PathBuf {
         self.run.join("isolation/socket")
+    }
+
+    /// The socket of the data broker.
+    pub fn broker_socket(&self) -> PathBuf {
+        self.run.join("broker/socket")
     }
 
     /// The directory of the database's socket.

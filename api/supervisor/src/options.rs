@@ -52,6 +52,8 @@ pub struct UpOptions {
     pub wal_archive: Option<String>,
     /// An external database.
     pub database_url: Option<String>,
+    /// Where the data of functions lies; as before, or in the private cluster, when absent.
+    pub data_database_url: Option<String>,
     /// Toolchain and dependencies.
     pub materials: Materials,
     /// Where the first token goes.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mfaas_startup::DatabaseAddress;
 
-use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
+use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, DATA_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
 use crate::error::SupervisorError;
 use crate::files::{self, write_atomically};
 use crate::identity::{Identities, Role};
@@ -225,21 +225,42 @@ pub(crate) fn create_roles(
     config: &UpConfig,
     owner: &DatabaseAddress,
 ) -> Result<(), SupervisorError> {
-    let mut sql = String::new();
-    for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE] {
-        let password = config.password(role)?;
-        // Names are constants and passwords hexadecimal: nothing here needs quoting. A role of before that may
-        // more than log in is refused: only a superuser could take that away.
-        sql.push_str(&format!(
-            "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') \
-             THEN CREATE ROLE {role}; END IF; \
-             IF (SELECT rolsuper OR rolcreatedb OR rolcreaterole FROM pg_roles WHERE rolname = '{role}') \
-             THEN RAISE 'the role {role} may be no superuser and create no databases or roles: alter it'; \
-             END IF; END $$;\n\
-             ALTER ROLE {role} LOGIN PASSWORD '{password}';\n"
-        ));
-    }
+    let roles = [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE];
+    roles.into_iter().try_for_each(|role| create_role(programs, config, owner, role))
+}
+
+fn create_role(
+    programs: &Path,
+    config: &UpConfig,
+    owner: &DatabaseAddress,
+    role: &str,
+) -> Result<(), SupervisorError> {
+    let password = config.password(role)?;
+    // Names are constants and passwords hexadecimal: nothing here needs quoting. A role of before that may
+    // more than log in is refused: only a superuser could take that away.
+    let sql = format!(
+        "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') \
+         THEN CREATE ROLE {role}; END IF; \
+         IF (SELECT rolsuper OR rolcreatedb OR rolcreaterole FROM pg_roles WHERE rolname = '{role}') \
+         THEN RAISE 'the role {role} may be no superuser and create no databases or roles: alter it'; \
+         END IF; END $$;\n\
+         ALTER ROLE {role} LOGIN PASSWORD '{password}';\n"
+    );
     psql(programs, owner, &sql).map(drop)
+}
+
+/// Makes the database of functions' data in a private cluster, with its one role. No other program enters it.
+pub(crate) fn create_data_database(
+    programs: &Path,
+    config: &UpConfig,
+    owner: &DatabaseAddress,
+) -> Result<(), SupervisorError> {
+    create_role(programs, config, owner, DATA_ROLE)?;
+    let known = format!("SELECT count(*) FROM pg_database WHERE datname = '{DATA_ROLE}'");
+    if psql(programs, owner, &known)? == "0" {
+        psql(programs, owner, &format!("CREATE DATABASE {DATA_ROLE} OWNER {DATA_ROLE}"))?;
+    }
+    psql(programs, owner, &format!("REVOKE ALL ON DATABASE {DATA_ROLE} FROM PUBLIC")).map(drop)
 }
 
 /// Runs SQL given on standard input. The address holds a password, so it goes through the

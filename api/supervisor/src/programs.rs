@@ -171,6 +171,18 @@ impl Programs<'_> {
         }
     }
 
+    /// `mfaas-broker`, which reaches the data in this database for functions of the node.
+    pub(crate) fn broker(&self, database: &str) -> Launch {
+        let launch = self
+            .base(Role::Broker, "mfaas-broker")
+            .env("MFAAS_BROKER_SOCKET", self.home.broker_socket())
+            .env("MFAAS_DATA_DATABASE_URL", database)
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Broker))
+            .env("PATH", "/usr/bin:/bin");
+        let node = rustix::process::geteuid().is_root().then(|| Role::Node.user().to_owned());
+        with_settings(self.with_metrics(launch, 7), [("MFAAS_BROKER_USERS", node)])
+    }
+
     /// `mfaas-builder` with one toolchain and one set of dependencies.
     pub(crate) fn builder(
         &self,
@@ -218,7 +230,7 @@ impl Programs<'_> {
     }
 
     /// `mfaas-node`, which talks to the server's mTLS listener at `nodes`.
-    pub(crate) fn node(&self, nodes: &str, ingress: &str) -> Launch {
+    pub(crate) fn node(&self, nodes: &str, ingress: &str) -> Result<Launch, SupervisorError> {
         let launch = self
             .base(Role::Node, "mfaas-node")
             .env("MFAAS_NODE_NAME", &self.config.node_name)
@@ -229,7 +241,9 @@ impl Programs<'_> {
             .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Node));
         let launch = self.with_isolation(self.with_metrics(launch, 5));
+        let broker = self.config.data_database(self.home)?.map(|_| self.home.broker_socket());
         let settings = [
+            ("MFAAS_BROKER_SOCKET", broker.map(|socket| socket.display().to_string())),
             ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
             ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),
             ("MFAAS_BULK_WORKERS", self.config.bulk_workers.map(|number| number.to_string())),
@@ -242,7 +256,7 @@ impl Programs<'_> {
             ),
             ("MFAAS_INGRESS_PROXIES", self.config.ingress_proxies.clone()),
         ];
-        with_settings(launch, settings)
+        Ok(with_settings(launch, settings))
     }
 }
 

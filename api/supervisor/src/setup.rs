@@ -78,6 +78,12 @@ pub(crate) fn bring_up(
             s.wait_ready(Role::Isolation).map(drop)
         })?;
     }
+    if let Some(database) = config.data_database(home)? {
+        supervisor.step("data broker", |s| {
+            s.start(programs.broker(&database))?;
+            s.wait_ready(Role::Broker).map(drop)
+        })?;
+    }
     supervisor.step("builder", |s| {
         s.start(programs.builder(&toolchain, &dependencies)?)?;
         s.wait_ready(Role::Builder).map(drop)
@@ -105,6 +111,7 @@ fn database(
     database_server(supervisor, home, identities, config)?;
     supervisor.step("database roles and schema", |_| {
         database_roles(home, config)?;
+        data_database(home, config)?;
         programs.server_command(OWNER_ROLE)?.arg("migrate").run(home, identities).map(drop)
     })
 }
@@ -132,6 +139,15 @@ pub(crate) fn database_server(
 pub(crate) fn database_roles(home: &Home, config: &UpConfig) -> Result<(), SupervisorError> {
     let owner = config.database(home, OWNER_ROLE)?;
     postgres::create_roles(&postgres::find_postgres()?, config, &owner)
+}
+
+/// The database of functions' data, where it is ours to make.
+fn data_database(home: &Home, config: &UpConfig) -> Result<(), SupervisorError> {
+    if config.external_database.is_some() || config.data_database.is_some() {
+        return Ok(());
+    }
+    let owner = config.database(home, OWNER_ROLE)?;
+    postgres::create_data_database(&postgres::find_postgres()?, config, &owner)
 }
 
 /// Root and online key on the first run. The root key stays in a directory that no program can
@@ -304,7 +320,7 @@ fn start_node(
     addresses: &ServerAddresses,
 ) -> Result<String, SupervisorError> {
     let home = programs.home;
-    let node = programs.node(&addresses.nodes, &format!("127.0.0.1:{}", programs.config.ports.ingress));
+    let node = programs.node(&addresses.nodes, &format!("127.0.0.1:{}", programs.config.ports.ingress))?;
     if !home.join("node/state/node.pem").is_file() {
         join(&node, programs, identities, options, addresses)?;
     }

@@ -14,6 +14,7 @@ mod operation;
 mod problem;
 mod readiness;
 pub mod render;
+mod resources;
 mod reviews;
 pub mod schema;
 mod series;
@@ -34,6 +35,7 @@ pub use operation::{
 };
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use readiness::{BuilderView, BuildersView, PartStatus, PartView, Readiness};
+pub use resources::{CreateResource, GrantResource, ResourceGrantView, ResourceView, bindings_text};
 pub use reviews::{
     AdvisoryMatchView, AffectedView, AllowlistView, AuditLink, AuditsImported, CastVote, DeltaSizeView,
     DeltaView, FileDeltaView, HotspotView, ImportAdvisories, ImportView, MarkHotspot, MemberView,

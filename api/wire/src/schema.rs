@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 
 use mfaas_ident::{
-    Access as AccessWord, Class as ClassWord, IdentitySource as IdentitySourceWord,
-    Isolation as IsolationWord, Role as RoleWord, Scope as ScopeWord,
+    Access as AccessWord, Class as ClassWord, DataAccess as DataAccessWord,
+    IdentitySource as IdentitySourceWord, Isolation as IsolationWord, ResourceKind as ResourceKindWord,
+    Role as RoleWord, Scope as ScopeWord,
 };
 use mfaas_rules::review::{HotspotState as HotspotStateWord, ReviewState as ReviewStateWord};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
@@ -51,6 +52,10 @@ schemas! {
     FunctionName: text("^[a-z][a-z0-9_-]*$", 63);
     /// An alias.
     AliasName: text("^[a-z][a-z0-9_-]*$", 40);
+    /// Data of the site.
+    ResourceName: text("^[a-z][a-z0-9_-]*$", 63);
+    /// What a function calls data that it may reach.
+    BindingName: text("^[a-z][a-z0-9_-]*$", 40);
     /// A node.
     NodeName: text("^[a-z][a-z0-9_-]*$", 63);
     /// The build of a program: its version, and behind `+` the commit, where it is known.
@@ -101,6 +106,12 @@ schemas! {
     Class: one_of(ClassWord::ALL.map(ClassWord::as_str));
     /// In which worker processes a function runs.
     Isolation: one_of(IsolationWord::ALL.map(IsolationWord::as_str));
+    /// What a resource is.
+    ResourceKind: one_of(ResourceKindWord::ALL.map(ResourceKindWord::as_str));
+    /// What may be done with data; the greater includes the less.
+    DataAccess: one_of(DataAccessWord::ALL.map(DataAccessWord::as_str));
+    /// What stands behind the name of a binding.
+    Binding: binding();
     /// Where a review is.
     ReviewState: one_of(ReviewStateWord::ALL.map(ReviewStateWord::as_str));
     /// What a reviewer found at a hotspot.
@@ -127,6 +138,17 @@ fn event_frame() -> Schema {
         .required("id")
         .required("event")
         .required("data")
+        .into()
+}
+
+fn binding() -> Schema {
+    ObjectBuilder::new()
+        .property("kind", ResourceKind::schema())
+        .property("resource", ResourceName::schema())
+        .property("access", DataAccess::schema())
+        .required("kind")
+        .required("resource")
+        .required("access")
         .into()
 }
 

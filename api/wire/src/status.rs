@@ -58,6 +58,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0411, 422),
     (codes::MF0412, 422),
     (codes::MF0413, 503),
+    (codes::MF0414, 422),
     // Binary.
     (codes::MF0501, 500),
     (codes::MF0502, 422),
@@ -102,6 +103,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0719, 502),
     (codes::MF0721, 503),
     (codes::MF0722, 503),
+    (codes::MF0723, 503),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),
@@ -162,6 +164,14 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF1103, 400),
     (codes::MF1104, 500),
     (codes::MF1105, 503),
+    // Data of functions.
+    (codes::MF1201, 403),
+    (codes::MF1202, 400),
+    (codes::MF1203, 409),
+    (codes::MF1204, 503),
+    (codes::MF1205, 503),
+    (codes::MF1206, 504),
+    (codes::MF1207, 400),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

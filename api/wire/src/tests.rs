@@ -5,7 +5,7 @@ use mfaas_rules::{Finding, Layer, Span, codes};
 
 use crate::{
     CrateStatus, DeploymentState, Diagnostic, Event, Level, NodeState, Problem, STATUSES, SourceSpan,
-    duration_text, render, status_of,
+    bindings_text, duration_text, render, status_of,
 };
 
 fn unsafe_finding() -> Finding {
@@ -35,6 +35,28 @@ fn times_have_three_digits_and_a_unit() {
     let shown = [0, 999, 1_000, 12_340, 999_999, 5_000_000, 61_000_000_000, u64::MAX].map(duration_text);
     let wanted = ["0 ns", "999 ns", "1.00 µs", "12.3 µs", "1000 µs", "5.00 ms", "1.02 min", "5124096 h"];
     assert_eq!(shown, wanted);
+}
+
+/// What the description says of a binding is what a version's view holds.
+#[test]
+fn a_binding_is_described_as_it_is_written() {
+    use utoipa::PartialSchema as _;
+
+    let binding = serde_json::json!({"kind": "kv", "resource": "short-links", "access": "read"});
+    let bindings: mfaas_ident::Bindings =
+        serde_json::from_value(serde_json::json!({ "links": binding })).unwrap();
+    assert_eq!(bindings_text(&bindings), "links (read kv short-links)");
+    assert_eq!(bindings_text(&mfaas_ident::Bindings::new()), "-");
+    let described = serde_json::to_value(crate::schema::Binding::schema()).unwrap();
+    let required = described["required"].as_array().unwrap();
+    let written = serde_json::to_value(bindings).unwrap()["links"].clone();
+    let written = written.as_object().unwrap();
+    assert!(required.len() == written.len(), "{described}");
+    for (name, word) in written {
+        assert!(required.contains(&name.as_str().into()), "{name}: {described}");
+        let words = &described["properties"][name]["enum"];
+        assert!(words.is_null() || words.as_array().unwrap().contains(word), "{name}: {described}");
+    }
 }
 
 #[test]
@@ -151,7 +173,8 @@ fn an_event_needs_only_what_it_has() {
 #[test]
 fn schemas_have_the_bounds_of_the_types_that_parse() {
     use mfaas_ident::{
-        AliasName, BuildVersion, CrateName, FunctionName, NodeName, PersonName, TenantName, VersionNumber,
+        AliasName, BindingName, BuildVersion, CrateName, FunctionName, NodeName, PersonName, ResourceName,
+        TenantName, VersionNumber,
     };
     use utoipa::PartialSchema as _;
 
@@ -167,6 +190,8 @@ fn schemas_have_the_bounds_of_the_types_that_parse() {
     fits(&|text| FunctionName::parse(text).is_ok(), schema::FunctionName::schema());
     fits(&|text| AliasName::parse(text).is_ok(), schema::AliasName::schema());
     fits(&|text| NodeName::parse(text).is_ok(), schema::NodeName::schema());
+    fits(&|text| ResourceName::parse(text).is_ok(), schema::ResourceName::schema());
+    fits(&|text| BindingName::parse(text).is_ok(), schema::BindingName::schema());
     // It begins with a digit.
     let is_build = |text: &str| BuildVersion::parse(&text.replacen('a', "1", 1)).is_ok();
     fits(&is_build, schema::BuildVersion::schema());

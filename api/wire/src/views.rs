@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    Access, AliasName, BuildVersion, Class, CrateName, DeploymentId, Digest, FunctionName, IdentitySource,
-    Isolation, NodeName, PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, Bindings, BuildVersion, Class, CrateName, DeploymentId, Digest, FunctionName,
+    IdentitySource, Isolation, NodeName, PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
 };
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -144,6 +144,10 @@ pub struct VersionView {
     #[serde(default)]
     #[schema(value_type = schema::Class)]
     pub class: Class,
+    /// What data it may reach: the resource behind each name that it has for one. Absent when it reaches none.
+    #[serde(default, skip_serializing_if = "Bindings::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<schema::BindingName, schema::Binding>)]
+    pub bindings: Bindings,
     /// The handler's path in the tenant's crate.
     pub handler: String,
     /// The interface between artifact and worker.

@@ -14,6 +14,7 @@ pub mod symbols;
 
 mod call;
 mod content_type;
+mod kv;
 mod log;
 mod status;
 mod suspended;
@@ -22,6 +23,7 @@ pub use call::{
     ABI_VERSION, ArenaHeader, Call, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span, WAITS,
 };
 pub use content_type::ContentType;
+pub use kv::{KvExpiry, KvReply, KvRequest, split_binding};
 pub use log::{Level, LogEntry, LogReader, log_entry_header};
 pub use status::Status;
 pub use suspended::{DONE, OperationKind, Record, Records, SuspendedFrame};
@@ -63,6 +65,11 @@ pub mod limits {
     pub const OPERATIONS_MAX: usize = 64;
     /// Operations that a call begins before it waits, and as many that it cancels; or outcomes that it hears of.
     pub const RECORDS_MAX: usize = 2 * OPERATIONS_MAX;
+
+    /// Keys that one operation names, and entries that one gives.
+    pub const KV_KEYS_MAX: usize = 256;
+    /// What comes of one operation, in bytes: so that an outcome always fits into what a call hears at once.
+    pub const OUTCOME_BYTES_MAX: usize = 128 << 10;
 
     /// All of these together, in bytes: a quarter of what a body may have.
     pub const fn records_bytes_max(body_bytes_max: usize) -> usize {

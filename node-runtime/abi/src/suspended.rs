@@ -24,12 +24,15 @@ pub enum OperationKind {
     Sleep = 1,
     /// Nobody waits for the operation with this id any more: its outcome need not come. Has none of its own.
     Cancel = 2,
+    /// Something of the data that the function binds: what stands in front of it is a binding
+    /// ([`crate::split_binding`]), and its kind says what stands behind that.
+    Data = 3,
 }
 
 impl OperationKind {
     /// The kind with this number, if there is one. Numbers from a function are hostile.
     pub fn from_u32(number: u32) -> Option<Self> {
-        [Self::Sleep, Self::Cancel].into_iter().find(|kind| *kind as u32 == number)
+        [Self::Sleep, Self::Cancel, Self::Data].into_iter().find(|kind| *kind as u32 == number)
     }
 }
 

@@ -11,8 +11,8 @@ use crate::frame::{
     encode_headers, encode_request, encode_response,
 };
 use crate::{
-    ContentType, Level, LogReader, OperationKind, Record, Records, Status, SuspendedFrame, limits,
-    log_entry_header,
+    ContentType, KvExpiry, KvReply, KvRequest, Level, LogReader, OperationKind, Record, Records, Status,
+    SuspendedFrame, limits, log_entry_header, split_binding,
 };
 
 fn request() -> Vec<u8> {
@@ -251,7 +251,7 @@ fn what_a_call_that_waits_says_is_read_as_it_was_said() {
     assert_eq!((read.records.collect::<Vec<_>>(), read.state), (vec![sleep, cancel], &b"state"[..]));
     let kinds = [sleep, cancel].map(|record| OperationKind::from_u32(record.code));
     assert_eq!(kinds, [Some(OperationKind::Sleep), Some(OperationKind::Cancel)]);
-    assert_eq!([0, 3].map(OperationKind::from_u32), [None; 2]);
+    assert_eq!([0, 4].map(OperationKind::from_u32), [None; 2]);
 }
 
 #[test]
@@ -279,4 +279,72 @@ fn a_record_that_is_not_whole_makes_a_list_none() {
     }
     assert_eq!(Records::decode(&list).expect("a list").as_bytes(), list);
     assert_eq!(Records::decode(&[]).expect("the empty list").count(), 0);
+}
+
+fn kv_requests<'a>(key: &'a [u8], value: &'a [u8], number: i64) -> Vec<KvRequest<'a>> {
+    let (some, none) = (Some(value), None);
+    vec![
+        KvRequest::Get { keys: vec![key, value] },
+        KvRequest::Get { keys: vec![] },
+        KvRequest::Put { key, value, expiry: KvExpiry::Never },
+        KvRequest::Put { key, value, expiry: KvExpiry::AfterMs(number as u64) },
+        KvRequest::Delete { key },
+        KvRequest::Increment { key, by: number },
+        KvRequest::CompareAndSet { key, expected: some, value: none },
+        KvRequest::CompareAndSet { key, expected: none, value: some },
+        KvRequest::Scan { prefix: key, after: some, limit: number as u32 },
+    ]
+}
+
+fn kv_reply<'a>(request: &KvRequest<'_>, key: &'a [u8], value: &'a [u8], number: i64) -> KvReply<'a> {
+    match request {
+        KvRequest::Get { .. } => KvReply::Values(vec![Some(value), None, Some(key)]),
+        KvRequest::Put { .. } | KvRequest::Delete { .. } => KvReply::Done,
+        KvRequest::Increment { .. } => KvReply::Number(number),
+        KvRequest::CompareAndSet { .. } => KvReply::Changed(number % 2 == 0),
+        KvRequest::Scan { .. } => KvReply::Page { entries: vec![(key, value)], next: Some(key) },
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_asked_of_data_comes_back_as_it_went(
+        key in prop::collection::vec(any::<u8>(), 0..40),
+        value in prop::collection::vec(any::<u8>(), 0..40),
+        number in any::<i64>(),
+        binding in any::<u32>(),
+    ) {
+        for request in kv_requests(&key, &value, number) {
+            let operation = request.encode(binding);
+            let (named, rest) = split_binding(&operation).expect("our own");
+            prop_assert_eq!((named, KvRequest::decode(rest)), (binding, Some(request.clone())));
+            let reply = kv_reply(&request, &key, &value, number);
+            let encoded = reply.encode();
+            prop_assert_eq!(KvReply::decode(&encoded, &request), Some(reply));
+            // Cut, or with something behind it, it is none.
+            for end in 0..rest.len() {
+                prop_assert_eq!(KvRequest::decode(&rest[..end]), None);
+            }
+            let longer = [rest, &[0]].concat();
+            prop_assert_eq!(KvRequest::decode(&longer), None);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_request_of_data_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let _ = split_binding(&bytes);
+        if let Some(request) = KvRequest::decode(&bytes) {
+            prop_assert_eq!(&request.encode(7)[4..], &bytes[..]);
+        }
+        for request in kv_requests(b"k", b"v", 1) {
+            let _ = KvReply::decode(&bytes, &request);
+        }
+    }
+}
+
+#[test]
+fn a_request_names_no_more_keys_than_an_operation_may() {
+    let keys = |count| KvRequest::Get { keys: vec![&b"k"[..]; count] }.encode(0);
+    assert!(KvRequest::decode(&keys(limits::KV_KEYS_MAX)[4..]).is_some());
+    assert!(KvRequest::decode(&keys(limits::KV_KEYS_MAX + 1)[4..]).is_none());
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::str::FromStr;
 
 use crate::groups::Naming;
@@ -149,8 +148,8 @@ impl Config {
             socket: variables.required("MFAAS_ISOLATION_SOCKET")?.into(),
             state_dir: variables.required("MFAAS_STATE_DIR")?.into(),
             group: GroupConfig::read(variables)?,
-            primary_users: users(variables, "MFAAS_PRIMARY_USERS")?,
-            secondary_users: users(variables, "MFAAS_SECONDARY_USERS")?,
+            primary_users: variables.users("MFAAS_PRIMARY_USERS", USERS_MAX)?,
+            secondary_users: variables.users("MFAAS_SECONDARY_USERS", USERS_MAX)?,
             disks: variables.list("MFAAS_DISKS", DISKS_MAX)?.into_iter().collect(),
             egress: egress(variables)?,
             settings: Settings {
@@ -166,23 +165,6 @@ impl Config {
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }
-}
-
-/// Names or ids of users with commas between them.
-fn users(variables: &Variables, name: &'static str) -> Result<BTreeSet<u32>, VariableError> {
-    let named: BTreeSet<String> = variables.list(name, USERS_MAX)?;
-    let id = |user: &String| {
-        let is_number = user.bytes().all(|byte| byte.is_ascii_digit());
-        let id = if is_number { user.parse().ok() } else { id_of(user) };
-        id.ok_or_else(|| VariableError::invalid(name, format!("there is no user {user}")))
-    };
-    named.iter().map(id).collect()
-}
-
-/// By the system's own name service.
-fn id_of(user: &str) -> Option<u32> {
-    let output = Command::new("getent").args(["passwd", user]).output().ok()?;
-    String::from_utf8(output.stdout).ok()?.split(':').nth(2)?.parse().ok()
 }
 
 /// Where control groups are made: the controller, its watchdog and `lift` have to agree.

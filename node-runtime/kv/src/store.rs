@@ -71,6 +71,13 @@ pub struct Swept {
     pub commits: u64,
 }
 
+impl Swept {
+    /// Whether it was all that one sweep removes, so that there may be more.
+    pub fn may_be_more(&self) -> bool {
+        self.entries.max(self.commits) >= SWEPT_MAX as u64
+    }
+}
+
 impl Store {
     /// Connects, with `connections_max` for reads and as many for commits, and brings the schema up to date.
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, KvError> {
@@ -179,8 +186,9 @@ impl Store {
         }
     }
 
-    /// Makes sure that no attempt to commit takes effect any more.
-    async fn give_up(&self, caller: &Caller) -> Result<Committed, KvError> {
+    /// Makes sure that no attempt to commit the call takes effect any more, for whoever does not know what an earlier one came to:
+    /// [`Committed::Before`] if it took effect, [`KvError::Conflict`] if none did or will.
+    pub async fn give_up(&self, caller: &Caller) -> Result<Committed, KvError> {
         let asked = Instant::now();
         loop {
             let given_up = sqlx::query_scalar("SELECT give_up_call($1)").bind(caller.call);

@@ -81,7 +81,12 @@ pub struct Transaction {
     read_bytes: usize,
     /// Of all writes, keys and values.
     written_bytes: usize,
+    /// Of what is remembered of reads, and what it takes to find it.
+    remembered_bytes: usize,
 }
+
+/// What it takes to remember one thing besides its bytes: about what the maps need.
+const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 impl Transaction {
     /// Whether it changes anything.
@@ -94,12 +99,25 @@ impl Transaction {
         self.writes() || self.seen.len() > 1 || !self.scans.is_empty()
     }
 
+    /// What it holds in memory, in bytes, within a little.
+    pub fn held_bytes(&self) -> usize {
+        self.remembered_bytes + self.written_bytes + self.writes.len() * ENTRY_OVERHEAD_BYTES
+    }
+
     /// The call has read what is there, or that nothing is.
     pub(crate) fn saw(&mut self, places: Vec<Place>, entries: Vec<Option<Entry>>) -> Result<(), KvError> {
         let found = places.iter().zip(&entries).filter_map(|(at, entry)| Some((&at.key, entry.as_ref()?)));
-        self.read_bytes += found.map(size).sum::<usize>();
+        let read_bytes = self.read_bytes + found.map(size).sum::<usize>();
+        within("bytes read by one call", read_bytes, READ_BYTES_MAX)?;
+        self.read_bytes = read_bytes;
+        // Also where nothing is.
+        let value_bytes = |entry: &Option<Entry>| entry.as_ref().map_or(0, |entry| entry.value.len());
+        let bytes = |(at, entry): (&Place, &Option<Entry>)| {
+            at.resource.as_str().len() + at.key.as_bytes().len() + value_bytes(entry) + ENTRY_OVERHEAD_BYTES
+        };
+        self.remembered_bytes += places.iter().zip(&entries).map(bytes).sum::<usize>();
         self.seen.extend(places.into_iter().zip(entries));
-        within("bytes read by one call", self.read_bytes, READ_BYTES_MAX)
+        Ok(())
     }
 
     /// Sets a value.
@@ -146,8 +164,9 @@ impl Transaction {
         limit: usize,
         found: Vec<(Key, Entry)>,
     ) -> Result<Page, KvError> {
-        self.read_bytes += found.iter().map(|(key, entry)| size((key, entry))).sum::<usize>();
-        within("bytes read by one call", self.read_bytes, READ_BYTES_MAX)?;
+        let read_bytes = self.read_bytes + found.iter().map(|(key, entry)| size((key, entry))).sum::<usize>();
+        within("bytes read by one call", read_bytes, READ_BYTES_MAX)?;
+        self.read_bytes = read_bytes;
         let mut next = found.last().filter(|_| found.len() >= limit).map(|(key, _)| key.clone());
         let range = next.as_ref().map_or(range.clone(), |last| range.up_to(last.as_bytes()));
         let versions: Vec<i64> = found.iter().map(|(_, entry)| entry.version).collect();
@@ -164,6 +183,11 @@ impl Transaction {
                 None => entries.remove(&place.key),
             };
         }
+        self.remembered_bytes += range.from.len()
+            + range.to.len()
+            + versions.len() * size_of::<i64>()
+            + resource.as_str().len()
+            + ENTRY_OVERHEAD_BYTES;
         self.scans.push(Scan { resource: resource.clone(), range, versions });
         if entries.len() > limit {
             // Those that this call has made are among them. The rest comes with the next part.

@@ -322,6 +322,7 @@ impl Agent {
     /// Takes the new tree, and notes what it takes to bring the node there: what changed before everything else.
     fn queue_changes(&mut self, set: &ServingSet, walk: Walk) {
         let changed = self.reconciler.take(walk);
+        self.reconciler.narrow_grants(&changed);
         let basis = Some(Basis::of(set, self.gate.trust(Utc::now())));
         if self.basis != basis {
             // Other keys or rules: no image is what it was.

@@ -75,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_ISOLATION_SOCKET`: where the isolation controller of this machine listens, if it is to know what is primary.
     pub(crate) isolation_socket: Option<PathBuf>,
+    /// `MFAAS_BROKER_SOCKET`: where the data broker of this node listens; without it, functions that bind data are not served.
+    pub(crate) broker_socket: Option<PathBuf>,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -153,6 +155,7 @@ impl Config {
             root_key_file: variables.required("MFAAS_ROOT_KEY_FILE")?.into(),
             metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             isolation_socket: variables.optional("MFAAS_ISOLATION_SOCKET")?.map(PathBuf::from),
+            broker_socket: variables.optional("MFAAS_BROKER_SOCKET")?.map(PathBuf::from),
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }

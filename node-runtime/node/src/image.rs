@@ -6,12 +6,14 @@
 //! that anybody can still write to.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use mfaas_attest::{
     Admission, AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
 };
 use mfaas_ident::{
-    Budget, Class, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, TraceParent, VersionNumber,
+    Binding, Budget, Class, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, TraceParent,
+    VersionNumber,
 };
 use mfaas_inspect::verify::verify_image;
 use mfaas_rules::{codes, limits};
@@ -83,6 +85,7 @@ pub(crate) struct VerifiedImage {
     /// As the statement says. The serving set does not repeat it: there is one place to believe.
     declared: Declared,
     terms: Terms,
+    bindings: Arc<[Binding]>,
     deployment: DeploymentId,
     /// Where the deployment stands in a trace, as the server says; nothing hangs on it.
     trace_parent: Option<TraceParent>,
@@ -110,6 +113,11 @@ impl VerifiedImage {
     /// What its calls get, by its signed statement.
     pub(crate) fn terms(&self) -> Terms {
         self.terms
+    }
+
+    /// What data the function may reach, by its signed statement, in the order of the names.
+    pub(crate) fn bindings(&self) -> &Arc<[Binding]> {
+        &self.bindings
     }
 
     /// The deployment that it comes from, by its signed statement.
@@ -155,12 +163,19 @@ impl VerifiedImage {
             memory,
             declared,
             terms,
+            bindings: Arc::default(),
             deployment,
             trace_parent,
             code,
             bank_bytes: 0,
             statement: Vec::new(),
         }
+    }
+
+    /// The same, reaching this data.
+    #[cfg(test)]
+    pub(crate) fn binding_for_test(self, bindings: &[Binding]) -> Self {
+        Self { bindings: bindings.into(), ..self }
     }
 
     /// The same with machine code of this kind.
@@ -222,6 +237,7 @@ pub(crate) fn verify(
             budget: admission.budget_us,
             memory: admission.memory_bytes,
         },
+        bindings: admission.bound().into_values().collect(),
         deployment: admission.deployment,
         trace_parent: None,
         code,

@@ -135,6 +135,7 @@ impl Node {
     fn start(config: &Config, cores: Cores, state: &StateDir, upstream: Upstream) -> anyhow::Result<Self> {
         let services = NodeServices {
             protection: Arc::new(Protection::taking(config.workers.speculation)),
+            broker: config.broker_socket.clone(),
             ..NodeServices::default()
         };
         services.standing.recall(state)?;
@@ -168,7 +169,7 @@ impl Node {
         stopping: watch::Receiver<bool>,
     ) -> Reporting {
         let (boot, upstream, dispatcher) = (self.boot, &self.upstream, &self.dispatcher);
-        let NodeServices { logs, standing, usage, protection } = self.services.clone();
+        let NodeServices { logs, standing, usage, protection, .. } = self.services.clone();
         let reporter = Reporter {
             upstream: upstream.clone(),
             dispatcher: Arc::clone(dispatcher),

@@ -6,7 +6,7 @@
 //! here: `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is
 //! quicker ([`shared`]); `loader` talks to the loader ([`loading`]), `worker-N` starts and waits for the
 //! worker at place N ([`supervisor`]), `memory-monitor` ends workers that hold too much ([`memory_monitor`]),
-//! `log-forwarder` writes log lines. Which pool of workers runs a function is found
+//! `log-forwarder` writes log lines, `broker-link` and `broker-reader` talk to the data broker ([`mod@broker`]). Which pool of workers runs a function is found
 //! when it is defined ([`mod@pools`]), and which window of theirs holds it ([`windows`]); whether tenants share one is the site's choice ([`sharing`]).
 //!
 //! All of this is there twice: once for functions of class `micro`, and once for bulk functions, where a node runs any
@@ -16,10 +16,12 @@
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
 mod awaited;
+mod broker;
 mod bulk;
 mod call;
 mod dispatcher;
 mod engine;
+mod grants;
 mod intake;
 mod loader;
 mod loading;
@@ -38,7 +40,7 @@ mod windows;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use mfaas_dispatch::Limits;
@@ -58,6 +60,7 @@ pub(crate) use table::{Route, Served};
 use crate::cores::Cores;
 #[cfg(test)]
 use crate::logs::LogSink;
+use broker::BrokerLink;
 use dispatcher::Lane;
 use engine::Engine;
 use intake::{Event, Intake};
@@ -193,9 +196,8 @@ impl Connection {
             kind,
             setup.isolation.clone(),
         ));
-        let published = Arc::new(Mutex::default());
+        let broker = BrokerLink::start(services.broker.as_deref(), intake.clone())?;
         let log_forwarder = LogForwarder::start(Arc::clone(&services.logs))?;
-        let shown = Arc::clone(&published);
         let mut engine = Engine::new(
             limits,
             outlet,
@@ -203,17 +205,13 @@ impl Connection {
             Arc::clone(&supervisor),
             log_forwarder,
             services.clone(),
-            published,
+            broker,
         );
+        let published = engine.published();
         engine.hold_bans();
         let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
-        let lane = Lane {
-            kind,
-            intake,
-            engine: Arc::clone(&engine),
-            published: shown,
-            workers: limits.shared_workers,
-        };
+        let lane =
+            Lane { kind, intake, engine: Arc::clone(&engine), published, workers: limits.shared_workers };
         let name = match kind.class {
             Class::Micro => "dispatcher".to_owned(),
             // Copies of megabytes can wait: by this name the isolation controller keeps it out of real time.

@@ -6,6 +6,7 @@ use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::{Reply, Status};
 use mfaas_shim::Handling;
 
+use crate::binding::{Declared, Manifest};
 use crate::input::FromRequest;
 use crate::output::IntoResponse;
 use crate::{Level, Response};
@@ -15,7 +16,7 @@ use crate::{Level, Response};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     label = "this function has none of the accepted shapes",
-    note = "a handler is `fn(&[u8]) -> Vec<u8>`, or `fn` or `async fn` of up to eight of `mfaas::Request`, `mfaas::Json<T>`, `Vec<u8>` and `String`",
+    note = "a handler is `fn(&[u8]) -> Vec<u8>`, or `fn` or `async fn` of up to eight of `mfaas::Request`, `mfaas::Json<T>`, `Vec<u8>`, `String` and `mfaas::Kv<B>`",
     note = "it returns one of `mfaas::Response`, `mfaas::Json<R>`, `Vec<u8>` and `String`, or a `Result` of it with an error that is `std::fmt::Display`",
     note = "with `T: serde::de::DeserializeOwned` and `R: serde::Serialize`"
 )]
@@ -24,9 +25,13 @@ pub trait Handler<Shape>: sealed::Sealed<Shape> {
     #[doc(hidden)]
     type Answer: mfaas_shim::Answer;
 
+    /// The bindings that its parameters take.
+    #[doc(hidden)]
+    const BINDINGS: &'static [Option<Declared>];
+
     /// Begins to answer a request.
     #[doc(hidden)]
-    fn answer(self, request: &RequestFrame<'_>) -> Self::Answer;
+    fn answer<M: Manifest>(self, request: &RequestFrame<'_>) -> Self::Answer;
 }
 
 mod sealed {
@@ -56,7 +61,9 @@ where
 {
     type Answer = Reply;
 
-    fn answer(self, request: &RequestFrame<'_>) -> Reply {
+    const BINDINGS: &'static [Option<Declared>] = &[];
+
+    fn answer<M: Manifest>(self, request: &RequestFrame<'_>) -> Reply {
         reply(Status::Ok, Response::bytes(self(request.body)))
     }
 }
@@ -99,9 +106,11 @@ macro_rules! shapes {
         {
             type Answer = Reply;
 
+            const BINDINGS: &'static [Option<Declared>] = &[$($argument::BINDING),+];
+
             #[allow(non_snake_case, reason = "an argument is called as its type")]
-            fn answer(self, request: &RequestFrame<'_>) -> Reply {
-                $(let $argument = match $argument::from_request(request) {
+            fn answer<M: Manifest>(self, request: &RequestFrame<'_>) -> Reply {
+                $(let $argument = match $argument::from_request::<M>(request) {
                     Ok(argument) => argument,
                     Err(response) => return refused(response),
                 };)+
@@ -123,9 +132,11 @@ macro_rules! shapes {
         {
             type Answer = Handling;
 
+            const BINDINGS: &'static [Option<Declared>] = &[$($argument::BINDING),+];
+
             #[allow(non_snake_case, reason = "an argument is called as its type")]
-            fn answer(self, request: &RequestFrame<'_>) -> Handling {
-                $(let $argument = match $argument::from_request(request) {
+            fn answer<M: Manifest>(self, request: &RequestFrame<'_>) -> Handling {
+                $(let $argument = match $argument::from_request::<M>(request) {
                     Ok(argument) => argument,
                     Err(response) => return Box::pin(std::future::ready(refused(response))),
                 };)+
@@ -146,6 +157,11 @@ shapes!(A B C D E G H);
 shapes!(A B C D E G H I);
 
 /// Runs the handler until it has answered, or waits.
-pub fn invoke<Shape, H: Handler<Shape>>(handler: H, request: &RequestFrame<'_>) -> H::Answer {
-    handler.answer(request)
+pub fn invoke<Shape, H: Handler<Shape>, M: Manifest>(handler: H, request: &RequestFrame<'_>) -> H::Answer {
+    handler.answer::<M>(request)
+}
+
+/// The bindings that the parameters of a handler take.
+pub const fn taken<Shape, H: Handler<Shape>>(_: &H) -> &'static [Option<Declared>] {
+    H::BINDINGS
 }

@@ -21,20 +21,22 @@
 //! }
 //! ```
 //!
-//! Parameters are what implements [`FromRequest`], up to eight, and what is returned implements [`IntoResponse`]. A handler
+//! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and data that the function binds ([`Kv`]), and what is returned implements [`IntoResponse`]. A handler
 //! that is `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
 //!
 //! Nothing survives a call: statics and thread-locals are as they were at the start, each time.
-//! A function reaches its request, its arena, [`now`], [`random`] and [`log!`], and nothing else.
+//! A function reaches its request, its arena, what it binds, [`now`], [`random`] and [`log!`], and nothing else.
 //!
 //! It must never hold unsafe code, and never depend on more than serde.
 
 #![forbid(unsafe_code)]
 
+mod binding;
 mod error;
 mod handler;
 mod input;
 mod json;
+mod kv;
 mod log;
 mod output;
 mod request;
@@ -42,10 +44,12 @@ mod response;
 pub mod testing;
 mod waiting;
 
+pub use binding::{Access, Binding, DataError, Read, Write};
 pub use error::Error;
 pub use handler::Handler;
 pub use input::FromRequest;
 pub use json::Json;
+pub use kv::{Kv, Page};
 pub use mfaas_abi::Level;
 pub use output::IntoResponse;
 pub use request::Request;
@@ -67,7 +71,8 @@ pub fn random<const N: usize>() -> [u8; N] {
 /// For generated code and macros of this crate. Not part of what functions are written against.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::handler::invoke;
+    pub use crate::binding::{Declared, Manifest, check};
+    pub use crate::handler::{invoke, taken};
     pub use crate::log::log;
 }
 

@@ -1,27 +1,39 @@
 //! Every shape, through real frames; and what waits.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::time::{Duration, Instant};
 
 use mfaas_abi::frame::{Headers, RequestFrame, encode_request};
 use mfaas_abi::{ContentType, Reply, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::__private::invoke;
-use crate::testing::block_on;
-use crate::{Error, Handler, Json, Request, Response, TimedOut, join, join_all, sleep, timeout};
+use crate::__private::{Declared, Manifest, check, invoke, taken};
+use crate::testing::{block_on, kv};
+use crate::{
+    Binding, DataError, Error, Handler, Json, Kv, Read, Request, Response, TimedOut, Write, join, join_all,
+    sleep, timeout,
+};
+
+/// A function that declares no bindings.
+struct NoBindings;
+
+impl Manifest for NoBindings {
+    const BINDINGS: &'static [Declared] = &[];
+}
 
 fn call<Shape>(handler: impl Handler<Shape, Answer = Reply>, body: &[u8]) -> Reply {
     let mut frame = Vec::new();
     let headers = [("x-name", "value")];
     encode_request(&mut frame, "POST", "/a/b?c=d", headers, body).expect("a plain request");
-    invoke(handler, &RequestFrame::decode(&frame).expect("our own frame"))
+    invoke::<_, _, NoBindings>(handler, &RequestFrame::decode(&frame).expect("our own frame"))
 }
 
 /// A handler that may wait, run to its end.
 fn wait<Shape>(handler: impl Handler<Shape, Answer = mfaas_shim::Handling>, body: &[u8]) -> Reply {
     let mut frame = Vec::new();
     encode_request(&mut frame, "POST", "/a", [], body).expect("a plain request");
-    block_on(invoke(handler, &RequestFrame::decode(&frame).expect("our own frame")))
+    block_on(invoke::<_, _, NoBindings>(handler, &RequestFrame::decode(&frame).expect("our own frame")))
 }
 
 fn opened(reply: &Reply) -> (Status, u16, &[u8]) {
@@ -44,7 +56,7 @@ fn show(request: Request) -> Response {
     Response::text(text).with_status(201).with_header("X-Out", "1")
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Pair {
     a: u32,
     b: u32,
@@ -193,4 +205,116 @@ fn local_stand_ins_serve_a_developers_tests() {
     assert_ne!(crate::random::<16>(), crate::random::<16>());
     crate::log!("a line with {}", 1);
     crate::log!(crate::Level::Warn, "another");
+}
+
+struct Prices;
+
+impl Binding for Prices {
+    const NAME: &'static str = "prices";
+    type Value = Pair;
+}
+
+struct Names;
+
+impl Binding for Names {
+    const NAME: &'static str = "names";
+    type Value = String;
+}
+
+async fn buy(_: Request, prices: Kv<Prices>, names: Kv<Names, Write>) -> Result<String, DataError> {
+    names.put("last", &"Ada".to_owned()).await?;
+    let (price, name) = join(prices.get("a"), names.get("last")).await;
+    Ok(format!("{} {name:?}", price?.is_some(), name = name?))
+}
+
+const PRICES: Declared = Declared { name: "prices", kind: "kv", access: "read" };
+const NAMES: Declared = Declared { name: "names", kind: "kv", access: "write" };
+
+struct Shop;
+
+impl Manifest for Shop {
+    const BINDINGS: &'static [Declared] = &[NAMES, PRICES];
+}
+
+// As the generated entry has it.
+const _: () = check(taken(&buy), Shop::BINDINGS);
+
+#[test]
+fn what_a_handler_takes_follows_from_its_type_and_is_what_is_declared() {
+    assert_eq!(taken(&buy), [None, Some(PRICES), Some(NAMES)]);
+    assert_eq!(taken(&upper), []);
+    for (declared, says) in [
+        (&[NAMES][..], "the handler takes the binding `prices`, which Cargo.toml does not declare"),
+        (
+            &[NAMES, Declared { access: "write", ..PRICES }],
+            "the handler takes the binding `prices` to read, and Cargo.toml declares it to write",
+        ),
+        (
+            &[NAMES, Declared { kind: "object", ..PRICES }],
+            "the handler takes the binding `prices` as kv, and Cargo.toml declares it as object",
+        ),
+        (
+            &[Declared { name: "more", ..NAMES }, NAMES, PRICES],
+            "Cargo.toml declares the binding `more`, which the handler does not take",
+        ),
+    ] {
+        let refused = std::panic::catch_unwind(|| check(taken(&buy), declared)).unwrap_err();
+        assert_eq!(
+            refused
+                .downcast_ref::<&str>()
+                .copied()
+                .map(str::to_owned)
+                .or_else(|| refused.downcast_ref::<String>().cloned())
+                .as_deref(),
+            Some(says)
+        );
+    }
+}
+
+#[test]
+fn a_handler_reaches_data_that_lies_in_memory() {
+    let request = Request::new("POST", "/a");
+    assert_eq!(block_on(buy(request, kv(), kv())).as_deref(), Ok("false Some(\"Ada\")"));
+}
+
+#[test]
+fn data_in_memory_does_what_a_nodes_does() {
+    struct Numbers;
+    impl Binding for Numbers {
+        const NAME: &'static str = "numbers";
+        type Value = i64;
+    }
+    let (numbers, read) = (kv::<Numbers, Write>(), kv::<Numbers, Read>());
+    block_on(async {
+        assert_eq!(numbers.get("a").await, Ok(None));
+        numbers.put("a", &5).await.unwrap();
+        assert_eq!(numbers.increment("a", 2).await, Ok(7));
+        assert_eq!(numbers.increment("b", -1).await, Ok(-1));
+        assert_eq!(numbers.compare_and_set("a", Some(&6), Some(&1)).await, Ok(false));
+        assert_eq!(numbers.compare_and_set("a", Some(&7), Some(&1)).await, Ok(true));
+        assert_eq!(numbers.compare_and_set("c", None, Some(&3)).await, Ok(true));
+        assert_eq!(read.get_many(["a", "x", "c"]).await, Ok(vec![Some(1), None, Some(3)]));
+        let first = read.scan("", None, 2).await.unwrap();
+        assert_eq!(first.entries, [(b"a".to_vec(), 1), (b"b".to_vec(), -1)]);
+        let rest = read.scan("", first.next.as_deref(), 2).await.unwrap();
+        assert_eq!((rest.entries, rest.next), (vec![(b"c".to_vec(), 3)], None));
+        numbers.delete("a").await.unwrap();
+        numbers.put_for("b", &9, Duration::from_millis(20)).await.unwrap();
+        assert_eq!(numbers.get("b").await, Ok(Some(9)));
+        sleep(Duration::from_millis(40)).await;
+        assert_eq!(read.get_many(["a", "b"]).await, Ok(vec![None, None]));
+        assert_eq!(numbers.increment("c", i64::MAX).await.unwrap_err().code(), Some(1203));
+    });
+    // A value that is not of the type of the binding.
+    struct Other;
+    impl Binding for Other {
+        const NAME: &'static str = "numbers";
+        type Value = Pair;
+    }
+    let wrong = block_on(kv::<Other, Read>().get("c")).unwrap_err();
+    assert_eq!(wrong.code(), None);
+    assert!(
+        wrong.to_string().starts_with("a value of `numbers` is not of the type of the binding: "),
+        "{wrong}"
+    );
 }

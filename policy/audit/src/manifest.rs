@@ -7,7 +7,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use mfaas_ident::{Access, Budget, Class, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
+use mfaas_ident::{
+    Access, BINDINGS_MAX, Binding, BindingName, Budget, Class, CrateName, DataAccess, FunctionName,
+    HandlerPath, Isolation, MemoryLimit, ResourceKind, ResourceName,
+};
 use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
 use mfaas_rules::{Span, limits::MANIFEST};
 use toml_edit::{Document, Item, TableLike, Value};
@@ -166,6 +169,52 @@ impl Reader<'_> {
         if let Some(item) = table.get("class") {
             self.facts.class = self.value("package.metadata.mfaas.class", item, Class::parse);
         }
+        if let Some(item) = table.get("bindings") {
+            self.bindings(item);
+        }
+    }
+
+    /// What data it may reach.
+    fn bindings(&mut self, item: &Item) {
+        let key = "package.metadata.mfaas.bindings";
+        let Some(table) = self.table(key, item) else { return };
+        if table.len() > BINDINGS_MAX {
+            let reason = format!("{} bindings, the limit is {BINDINGS_MAX}", table.len());
+            return self.bad(key, &reason, item.span());
+        }
+        for (name, item) in table.iter() {
+            let key = format!("{key}.{name}");
+            let name = match BindingName::parse(name) {
+                Ok(name) => name,
+                Err(error) => {
+                    self.bad(&key, &error.to_string(), table.key(name).and_then(toml_edit::Key::span));
+                    continue;
+                }
+            };
+            if let Some(binding) = self.binding(&key, &name, item) {
+                self.facts.bindings.insert(name, binding);
+            }
+        }
+    }
+
+    /// One binding; `None` if one of its values is bad, which is reported.
+    fn binding(&mut self, key: &str, name: &BindingName, item: &Item) -> Option<Binding> {
+        let table = self.table(key, item)?;
+        let Some(kind) = table.get("kind") else {
+            self.bad(key, "it needs a `kind`", item.span());
+            return None;
+        };
+        let kind = self.value(&format!("{key}.kind"), kind, ResourceKind::parse);
+        let resource = match table.get("resource") {
+            Some(item) => self.value(&format!("{key}.resource"), item, ResourceName::parse),
+            // The names of bindings are the shorter ones.
+            None => ResourceName::parse(name.as_str()).ok(),
+        };
+        let access = match table.get("access") {
+            Some(item) => self.value(&format!("{key}.access"), item, DataAccess::parse),
+            None => Some(DataAccess::default()),
+        };
+        Some(Binding { kind: kind?, resource: resource?, access: access? })
     }
 
     /// Nobody switches a feature on, so a list of them is checked for its form alone; a default

@@ -4,6 +4,7 @@
 //! checked. Nothing here reads a file, a clock or a socket, and nothing here decides anything.
 
 mod access;
+mod binding;
 mod build_version;
 mod class;
 mod digest;
@@ -17,14 +18,15 @@ mod text;
 mod trace_parent;
 
 pub use access::{Access, CallScope};
+pub use binding::{BINDINGS_MAX, Binding, Bindings, DataAccess, ResourceKind};
 pub use build_version::BuildVersion;
 pub use class::Class;
 pub use digest::{Digest, ToolchainId};
 pub use host::{HostError, requested_host};
 pub use isolation::Isolation;
 pub use names::{
-    AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName,
-    ResourceName, Selector, TenantName, VersionNumber,
+    AliasName, BindingName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName,
+    PersonName, ResourceName, Selector, TenantName, VersionNumber,
 };
 pub use peer::PeerKey;
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit, Moment};

@@ -31,6 +31,11 @@ text_newtype!(
     "1 to 63 characters of a-z, 0-9, '-', '_', starting with a letter", |t| is_label(t, 63)
 );
 text_newtype!(
+    /// What a function calls data that it may reach.
+    BindingName, "binding name",
+    "1 to 40 characters of a-z, 0-9, '-', '_', starting with a letter", |t| is_label(t, 40)
+);
+text_newtype!(
     /// A serving machine.
     NodeName, "node name",
     "1 to 63 characters of a-z, 0-9, '-', '_', starting with a letter", |t| is_label(t, 63)

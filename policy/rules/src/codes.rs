@@ -31,6 +31,11 @@ impl Code {
         self.0.hint
     }
 
+    /// The number in it: 301 of `MF0301`.
+    pub fn number(self) -> u32 {
+        self.0.id[2..].parse().unwrap_or(u32::MAX)
+    }
+
     /// The code of that id.
     pub fn parse(id: &str) -> Option<Self> {
         ALL.iter().copied().find(|code| code.id() == id)
@@ -150,6 +155,7 @@ table! { $
     MF0411 "A dependency's build has touched what is not its own.", "Do not allow the crate: its macro or build script attacks others. The operator has its name in the log.";
     MF0412 "A macro has expanded differently when the source was compiled.", "Call the crates whose macros the source uses through their functions; a macro that is not the same each time cannot be checked.";
     MF0413 "The build service cannot work at the moment.", "Nothing: the deployment is kept, and is built as soon as the service works again.";
+    MF0414 "The handler does not take the bindings that Cargo.toml declares.", "Declare what each `Kv<B>` of the handler names under [package.metadata.mfaas.bindings], with the same access, and nothing else.";
 
     MF0501 "The result is not an x86-64 shared object.", "This is a fault of the build; report it.";
     MF0502 "The image has segments that could be written and run, or that do not fit the file.", "This does not come from ordinary source; remove tricks with sections and statics.";
@@ -194,6 +200,7 @@ table! { $
     MF0719 "The function's machine code is not verified, and this node runs no other.", "Deploy it again: it is compiled to code that verifies.";
     MF0721 "The site issues no certificate now.", "Ask again: a join token was not used, and nodes that have a certificate go on. The operator has to see that a signer with MFAAS_CA_DIR runs, and who makes join tokens.";
     MF0722 "The node has no workers for a bulk function of this size.", "Ask for less `memory`, or let the operator raise MFAAS_BULK_MEMORY_MIB on the nodes.";
+    MF0723 "The function binds data, and this node reaches none.", "Start mfaas-broker on the node, and name its socket with MFAAS_BROKER_SOCKET.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";
@@ -254,4 +261,12 @@ table! { $
     MF1103 "The isolation controller cannot do what it is asked.", "The message says what is possible on this machine.";
     MF1104 "The isolation controller failed.", "What it was doing is in the message and its log; free the disk or bring back what is named, and repeat.";
     MF1105 "No isolation controller answers on this machine.", "Start mfaas-isolation, or name its socket with --socket or MFAAS_ISOLATION_SOCKET.";
+
+    MF1201 "The tenant was not granted the resource.", "Ask an operator: `mfaas resource grant NAME --tenant TENANT --access read`, or `write`.";
+    MF1202 "The call uses more of its data than it may.", "Read and change less in one call; the message names the limit.";
+    MF1203 "The value is not a number that can be incremented.", "Increment whole numbers of 64 bits alone, and set others with `put`.";
+    MF1204 "Other calls changed the same data again and again.", "Try again after the time named in Retry-After; let calls that run at the same time change different keys.";
+    MF1205 "The data cannot be reached at the moment.", "Try again after the time named in Retry-After: the call changed nothing.";
+    MF1206 "It is not known whether the call's changes took effect.", "Read what the call was to change before you try again.";
+    MF1207 "The operation is none that the binding has.", "Update the node and its broker to the release that built the function, or deploy it again.";
 }

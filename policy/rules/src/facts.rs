@@ -1,6 +1,8 @@
 //! What was seen, without a judgement. `mfaas-audit` and `mfaas-inspect` fill these in.
 
-use mfaas_ident::{Access, Budget, Class, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
+use mfaas_ident::{
+    Access, Bindings, Budget, Class, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Span;
@@ -24,6 +26,8 @@ pub struct ManifestFacts {
     pub access: Option<Access>,
     /// `[package.metadata.mfaas] class`.
     pub class: Option<Class>,
+    /// `[package.metadata.mfaas.bindings]`: what data it may reach.
+    pub bindings: Bindings,
     /// `[dependencies]`, registry dependencies only.
     pub dependencies: Vec<DependencyRequest>,
     /// Everything else, in file order.

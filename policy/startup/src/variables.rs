@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
+use std::process::Command;
 use std::str::FromStr;
 
 /// Every variable that is read here begins so.
@@ -137,6 +138,17 @@ impl Variables {
         Ok(things)
     }
 
+    /// Ids of at most `most` users, each by name or number, with commas between them; none if it is not set.
+    pub fn users(&self, name: &'static str, most: usize) -> Result<BTreeSet<u32>, VariableError> {
+        let named: BTreeSet<String> = self.list(name, most)?;
+        let id = |user: &String| {
+            let is_number = user.bytes().all(|byte| byte.is_ascii_digit());
+            let id = if is_number { user.parse().ok() } else { id_of(user) };
+            id.ok_or_else(|| VariableError::invalid(name, format!("there is no user {user}")))
+        };
+        named.iter().map(id).collect()
+    }
+
     /// `1`, or `0` as when it is not set.
     pub fn switch(&self, name: &'static str) -> Result<bool, VariableError> {
         match self.optional(name)?.as_deref() {
@@ -145,6 +157,12 @@ impl Variables {
             Some(_) => Err(VariableError::invalid(name, "expected 0 or 1")),
         }
     }
+}
+
+/// The id of a user, by the system's own name service.
+fn id_of(user: &str) -> Option<u32> {
+    let output = Command::new("getent").args(["passwd", user]).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.split(':').nth(2)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a builder says it did. Nobody believes it: the signer repeats what can be repeated and
 //! marks the rest as seen by the builder only.
 
-use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
+use mfaas_ident::{Bindings, Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
 
 use crate::{DecisionUsed, Declared, SandboxLevel};
 
@@ -23,6 +23,9 @@ pub struct BuildClaim {
     pub memory_bytes: MemoryLimit,
     /// From the manifest, defaults filled in, but for who may call: what a silent manifest means there the signer alone says.
     pub declared: Declared,
+    /// From the manifest, and what the handler takes: the compiler has compared them.
+    #[serde(default, skip_serializing_if = "Bindings::is_empty")]
+    pub bindings: Bindings,
     /// What compiled it.
     pub toolchain: ToolchainId,
     /// The ABI version of the shim that was linked in.

@@ -6,13 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mfaas_ident::{Access, Class};
+use mfaas_ident::{Access, BINDINGS_MAX, Bindings, Class};
 use serde_json::Value;
 
 /// Critical: who may call the function.
 const ACCESS: &str = "access";
 /// Critical: which class the function is of; said of no function of the class that all were of before.
 const CLASS: &str = "class";
+/// Critical: what data the function may reach; not said of one that reaches none.
+const BINDINGS: &str = "bindings";
 /// Optional: the builders that made the same artifact from the source, each on its own.
 const BUILDERS: &str = "builders";
 /// Fields of each kind.
@@ -46,6 +48,15 @@ impl Fields {
         self
     }
 
+    /// The same with what data the function may reach. That it reaches none is not said, for the same reason.
+    #[must_use]
+    pub fn with_bindings(mut self, bindings: &Bindings) -> Self {
+        if !bindings.is_empty() {
+            self.critical.insert(BINDINGS.to_owned(), serde_json::json!(bindings));
+        }
+        self
+    }
+
     /// The same with the builders that agreed, where more than one had to.
     #[must_use]
     pub fn with_builders(mut self, builders: &BTreeSet<String>) -> Self {
@@ -65,6 +76,13 @@ impl Fields {
         said.as_str().and_then(|word| Class::parse(word).ok()).filter(|class| !class.is_default())
     }
 
+    /// What data the function may reach; nothing if that makes no sense.
+    pub fn bindings(&self) -> Option<Bindings> {
+        let Some(said) = self.critical.get(BINDINGS) else { return Some(Bindings::new()) };
+        let bindings: Bindings = serde::Deserialize::deserialize(said).ok()?;
+        (1..=BINDINGS_MAX).contains(&bindings.len()).then_some(bindings)
+    }
+
     /// Optional fields, for whoever looks.
     pub fn optional(&self) -> &BTreeMap<String, Value> {
         &self.optional
@@ -80,7 +98,9 @@ impl Fields {
                 return Err(format!("a {kind} field is called {}", mfaas_ident::sanitise_line(name, 80)));
             }
         }
-        if let Some(name) = self.critical.keys().find(|name| ![ACCESS, CLASS].contains(&name.as_str())) {
+        if let Some(name) =
+            self.critical.keys().find(|name| ![ACCESS, CLASS, BINDINGS].contains(&name.as_str()))
+        {
             return Err(format!("the critical field `{name}` is not known to this release: update it"));
         }
         if let Some(name) = self.critical.keys().find(|name| self.optional.contains_key(*name)) {
@@ -89,9 +109,12 @@ impl Fields {
         if self.access().is_none() {
             return Err("nothing is said that makes sense of who may call the function".to_owned());
         }
-        match self.class() {
+        if self.class().is_none() {
+            return Err("what is said of the function's class makes no sense".to_owned());
+        }
+        match self.bindings() {
             Some(_) => Ok(()),
-            None => Err("what is said of the function's class makes no sense".to_owned()),
+            None => Err("what is said of the data that the function may reach makes no sense".to_owned()),
         }
     }
 }

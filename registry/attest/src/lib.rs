@@ -41,7 +41,7 @@ pub use keys::{PrivateKey, PublicKey, Trust};
 pub use purpose::{KeyId, Purpose};
 pub use revoked::{CALL_REVOCATIONS_MAX, RevokedCalls};
 pub use root::{RootError, TrustedRoot};
-pub use served::{ALIASES_MAX, REVOKED_VERSIONS_TOLD, ServedFunction, ServedVersion};
+pub use served::{ALIASES_MAX, RESOURCES_MAX, REVOKED_VERSIONS_TOLD, ServedFunction, ServedVersion};
 pub use serving::{EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServingSet, SetOrder};
 pub use shards::{
     Change, HexDigit, SHARD_BYTES_MAX, SHARDS_AT_ONCE_MAX, Shard, ShardPrefix, ShardRef, ShardStore, tree_of,

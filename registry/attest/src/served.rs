@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mfaas_ident::{
-    AliasName, Budget, Digest, FunctionName, MemoryLimit, Selector, TenantName, VersionNumber,
+    AliasName, Budget, DataAccess, Digest, FunctionName, MemoryLimit, ResourceName, Selector, TenantName,
+    VersionNumber,
 };
 
 /// Of so many versions of a function, the newest, its leaf says which are revoked. Of older ones nobody knows it from a set.
@@ -11,6 +12,8 @@ pub const REVOKED_VERSIONS_TOLD: u32 = 100;
 /// Aliases of one function, and versions of it in one set.
 pub const ALIASES_MAX: usize = 50;
 const VERSIONS_MAX: usize = 100;
+/// Resources of one function in one set: as many as all its versions can bind would not fit into a shard, so the newest count.
+pub const RESOURCES_MAX: usize = 32;
 /// Revoked artifacts of one function in one set.
 const REVOKED_MAX: usize = REVOKED_VERSIONS_TOLD as usize;
 
@@ -29,6 +32,10 @@ pub struct ServedFunction {
     /// Artifacts of its newest [`REVOKED_VERSIONS_TOLD`] versions that must not run any more, not even for calls that were
     /// accepted, whatever else says so.
     pub revoked: BTreeSet<Digest>,
+    /// What its tenant was granted of the resources that its versions bind; a version reaches no other. A node of a release that
+    /// knew of no data refuses a shard in which a function names some, and with it the set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<ResourceName, DataAccess>,
 }
 
 /// One callable version.
@@ -73,7 +80,7 @@ impl ServedFunction {
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
-        let Self { tenant, name, aliases, versions, revoked } = self;
+        let Self { tenant, name, aliases, versions, revoked, resources } = self;
         if versions.is_empty() && revoked.is_empty() {
             return Err(format!("{tenant}/{name} is named for nothing"));
         }
@@ -84,6 +91,7 @@ impl ServedFunction {
             ("aliases", aliases.len(), ALIASES_MAX),
             ("versions", versions.len(), VERSIONS_MAX),
             ("revoked artifacts", revoked.len(), REVOKED_MAX),
+            ("resources", resources.len(), RESOURCES_MAX),
         ];
         if let Some((what, count, max)) = counts.into_iter().find(|(_, count, max)| count > max) {
             return Err(format!("{count} {what} of {tenant}/{name}, the limit is {max}"));

@@ -5,12 +5,13 @@
 //! not know refuses, because an unknown field may be a restriction. v2 is v1 and what the function
 //! declares; a statement of v1 has no such field, and its function declared nothing. v3 is v2 and who may call the function;
 //! where that is not stated, its tenant may. v4 says that in `fields`, where what comes later will be, critical or optional
-//! ([`Fields`]); it is the last version. `bindings` and `calls` are reserved and must be empty.
+//! ([`Fields`]); it is the last version. What data a function may reach is among the fields; the
+//! older `bindings` and `calls` must be empty.
 
 use std::collections::BTreeMap;
 
 use mfaas_ident::{
-    Access, Budget, Class, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
+    Access, Bindings, Budget, Class, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
     MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 
@@ -111,7 +112,7 @@ pub struct Admission {
     pub sandbox_level: SandboxLevel,
     /// Every check that passed, and who made it.
     pub checks: Vec<Check>,
-    /// Reserved: data that the function may reach. Empty.
+    /// Empty: what data the function may reach is among the fields.
     pub bindings: Vec<serde_json::Value>,
     /// Reserved: functions that it may call. Empty.
     pub calls: Vec<serde_json::Value>,
@@ -205,6 +206,11 @@ impl Admission {
         let access = self.fields.as_ref().and_then(Fields::access);
         let class = self.fields.as_ref().and_then(Fields::class).unwrap_or_default();
         Declared { access: access.or(declared.access), class, ..declared }
+    }
+
+    /// What data the function may reach.
+    pub fn bound(&self) -> Bindings {
+        self.fields.as_ref().and_then(Fields::bindings).unwrap_or_default()
     }
 
     /// The type that its fields make it.

@@ -507,6 +507,7 @@ fn a_function_resolves_versions_and_aliases() {
         aliases: BTreeMap::from([(AliasName::live(), number(2))]),
         versions: vec![version(1, b"one"), version(2, b"two")],
         revoked: BTreeSet::new(),
+        resources: BTreeMap::new(),
     };
     assert_eq!(function.resolve(None).unwrap().digest, Digest::of(b"two"));
     assert_eq!(function.resolve(Some(&Selector::parse("1").unwrap())).unwrap().digest, Digest::of(b"one"));

@@ -125,6 +125,8 @@ const REFERENCES: &[(&str, &str)] = &[
     ("usage_boots_node_fkey", "node"),
     ("sessions_token_fkey", "token"),
     ("usage_hours_version_fkey", "version"),
+    ("resource_grants_resource_fkey", "resource"),
+    ("resource_grants_tenant_fkey", "tenant"),
 ];
 
 impl From<sqlx::Error> for CatalogError {

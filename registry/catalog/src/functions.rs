@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use mfaas_attest::ALIASES_MAX;
 use mfaas_ident::{
-    Access, AliasName, Budget, Class, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
+    Access, AliasName, Bindings, Budget, Class, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
     MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 use sqlx::postgres::PgRow;
@@ -11,7 +11,7 @@ use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
 use crate::connection::retried;
-use crate::decode::{Decoded, parsed, parsed_opt, small, small_opt, unsigned};
+use crate::decode::{Decoded, json, parsed, parsed_opt, small, small_opt, unsigned};
 use crate::{Actor, Catalog, CatalogError};
 
 /// A function that has at least one version.
@@ -64,6 +64,8 @@ pub struct Version {
     pub access: Access,
     /// What kind of calls it has.
     pub class: Class,
+    /// What data it may reach.
+    pub bindings: Bindings,
     /// What compiled it.
     pub toolchain: ToolchainId,
     /// ABI of the shim inside.
@@ -139,7 +141,11 @@ impl Catalog {
         let rows = sqlx::query(
             "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
                     v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.class, v.toolchain,
-                    v.abi_version, v.policy_version, v.created_at, a.bytes, r.artifact IS NOT NULL AS revoked
+                    v.abi_version, v.policy_version, v.created_at, a.bytes, r.artifact IS NOT NULL AS revoked,
+                    (SELECT coalesce(jsonb_object_agg(b.name, jsonb_build_object(
+                                'kind', b.kind, 'resource', b.resource, 'access', b.access)), '{}')
+                     FROM version_bindings b
+                     WHERE (b.tenant, b.function, b.version) = (v.tenant, v.function, v.version)) AS bindings
              FROM versions v JOIN artifacts a ON a.digest = v.artifact
              LEFT JOIN revocations r ON r.artifact = v.artifact
              WHERE v.tenant = $1 AND v.function = $2 AND v.retired_at IS NULL
@@ -315,7 +321,11 @@ async fn read_version(
         "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
                 v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.class, v.toolchain,
                 v.abi_version, v.policy_version, v.created_at, a.bytes,
-                EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
+                EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked,
+                (SELECT coalesce(jsonb_object_agg(b.name, jsonb_build_object(
+                            'kind', b.kind, 'resource', b.resource, 'access', b.access)), '{}')
+                 FROM version_bindings b
+                 WHERE (b.tenant, b.function, b.version) = (v.tenant, v.function, v.version)) AS bindings
          FROM versions v JOIN artifacts a ON a.digest = v.artifact
          WHERE v.tenant = $1 AND v.function = $2 AND v.version = $3 AND v.retired_at IS NULL",
     )
@@ -367,6 +377,7 @@ fn version(row: &PgRow) -> Decoded<Version> {
         isolation: parsed(row, "isolation")?,
         access: parsed(row, "access")?,
         class: parsed(row, "class")?,
+        bindings: json(row, "bindings")?,
         toolchain: parsed(row, "toolchain")?,
         abi_version: small(row, "abi_version")?,
         policy_version: row.try_get("policy_version")?,

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::agreement::{Agreement, GivenClaim, weigh};
 use crate::examine::{CHECKS, Case, Examined, Objection, Refusal, examine};
-use crate::ledger::{self, BuiltRow, SignedStatement, claims};
+use crate::ledger::{self, BuiltRow, SignedStatement, claims, resources};
 use crate::meters;
 use crate::rotation::OnlineKeys;
 
@@ -219,12 +219,15 @@ fn decide(
     let allowlist = ledger::hold_allowlist(tx, &row.tenant, &claim.toolchain)?;
     let names: Vec<_> = claim.decisions.iter().map(|used| &used.name).collect();
     let caches = claims::cached_crates(tx, &claim.toolchain, row.queued_at, &names)?;
+    let bound: Vec<_> = claim.bindings.values().map(|binding| binding.resource.as_str()).collect();
+    let granted = resources::granted(tx, &row.tenant, &bound)?;
     let mut examined = examine(Case {
         upload: upload.into(),
         artifact: &artifact,
         claim: &claim,
         allowlist: &allowlist,
         caches: &caches,
+        granted: &granted,
         sandbox_minimum: context.sandbox_minimum,
     })?;
     examined.declared.access.get_or_insert(context.default_access);
@@ -234,6 +237,7 @@ fn decide(
     let envelope = sign_and_check(&context.keys.statements, &admission)?;
     let digest = Digest::of(envelope.as_bytes());
     ledger::admit(tx, &SignedStatement { admission: &admission, digest, envelope: &envelope })?;
+    resources::record_bindings(tx, &admission)?;
     ledger::append_event(tx, row.deployment, &watch.finished())?;
     let admitted = Event { version: Some(version), ..Event::state(Stage::Sign, DeploymentState::Admitted) };
     Ok(ledger::append_event(tx, row.deployment, &admitted)?)
@@ -368,7 +372,9 @@ fn admission(
     let builder = BuildClaim::CHECKS.into_iter().map(by(Checker::BuilderOnly));
     let checks = signer.chain(builder).collect();
     let provenance = provenance(row, claim, &examined);
-    let fields = Fields::new(examined.declared.access()).with_class(examined.declared.class);
+    let fields = Fields::new(examined.declared.access())
+        .with_class(examined.declared.class)
+        .with_bindings(&examined.bindings);
     Admission {
         tenant: row.tenant.clone(),
         function: row.function.clone(),

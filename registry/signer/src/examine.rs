@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use mfaas_attest::{BuildClaim, DecisionUsed, Declared, SandboxLevel};
 use mfaas_delivery::DeploymentState;
-use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit};
+use mfaas_ident::{Binding, BindingName, Bindings, Budget, Digest, HandlerPath, MemoryLimit};
 use mfaas_inspect::verify::{RULES_REVISION, verify_image};
 use mfaas_rules::facts::ManifestFacts;
 use mfaas_rules::profiles::lints;
@@ -19,6 +19,7 @@ use mfaas_rules::{
 use mfaas_unpack::{SourceTree, Upload};
 
 use crate::closure::{CachedCrate, closures, difference};
+use crate::ledger::resources::GrantedResources;
 
 /// ABI versions that nodes of this release load.
 pub(crate) const ABI_VERSIONS: &[u32] = &[2];
@@ -37,6 +38,8 @@ pub(crate) struct Case<'a> {
     pub(crate) allowlist: &'a AllowlistSnapshot,
     /// What the site's caches hold of the crates that the claim names.
     pub(crate) caches: &'a [CachedCrate],
+    /// What the tenant may bind at this moment.
+    pub(crate) granted: &'a GrantedResources,
     /// The weakest sandbox that a build may have had.
     pub(crate) sandbox_minimum: SandboxLevel,
 }
@@ -49,6 +52,7 @@ pub(crate) struct Examined {
     pub(crate) memory: MemoryLimit,
     /// Without the site's default for who may call: builders do not know it.
     pub(crate) declared: Declared,
+    pub(crate) bindings: Bindings,
     pub(crate) source_tree: Digest,
     pub(crate) elf_facts: Digest,
     pub(crate) decisions: Vec<DecisionUsed>,
@@ -105,6 +109,12 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
     let manifest = mfaas_audit::manifest::read(tree.manifest());
     accept(judge_manifest(&manifest))?;
     accept(judge_source(&mfaas_audit::lexer::scan(&tree)))?;
+    if manifest.bindings != case.claim.bindings {
+        return Err(
+            Refusal::failed(codes::MF0603, "the bindings are not those that the builder claims").into()
+        );
+    }
+    accept(judge_bindings(&manifest.bindings, case.granted))?;
     let decisions = examine_dependencies(&manifest, case.claim, case.allowlist, case.caches)?;
     let elf_facts = examine_artifact(case.artifact)?;
     let examined = Examined {
@@ -117,6 +127,7 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
             access: manifest.access,
             class: manifest.class.unwrap_or_default(),
         },
+        bindings: manifest.bindings,
         source_tree: tree.tree_digest(),
         elf_facts,
         decisions,
@@ -282,6 +293,26 @@ fn decision_of_today(part: &LinkedCrate, allowlist: &AllowlistSnapshot) -> Resul
             Err(Refusal::refused(vec![Finding::new(codes::MF0209, Layer::Signer, message)]))
         }
     }
+}
+
+/// What is bound and not granted. Whether a resource is there that was not granted is nobody's business.
+fn judge_bindings(bindings: &Bindings, granted: &GrantedResources) -> Vec<Finding> {
+    let finding = |(name, binding): (&BindingName, &Binding)| {
+        let Binding { kind, resource, access } = binding;
+        let message = match granted.get(resource) {
+            None => format!("the binding `{name}` asks for `{resource}`, which this tenant was not granted"),
+            Some(granted) if granted.kind != *kind => {
+                format!("the binding `{name}` takes `{resource}` for {kind}, and it is {}", granted.kind)
+            }
+            Some(granted) if granted.access < *access => format!(
+                "the binding `{name}` asks to {access} `{resource}`, of which this tenant was granted to {}",
+                granted.access
+            ),
+            Some(_) => return None,
+        };
+        Some(Finding::new(codes::MF1201, Layer::Signer, message))
+    };
+    bindings.iter().filter_map(finding).collect()
 }
 
 /// Judges the image; returns the digest of the facts in their JSON form.

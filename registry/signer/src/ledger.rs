@@ -5,6 +5,7 @@
 
 pub(crate) mod certificates;
 pub(crate) mod claims;
+pub(crate) mod resources;
 pub(crate) mod sets;
 
 use anyhow::Context as _;
@@ -61,7 +62,7 @@ pub(crate) struct SignedStatement<'a> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 38;
+const SCHEMA_VERSION: i64 = 40;
 
 /// A database that is not migrated far enough.
 #[derive(Debug, thiserror::Error)]

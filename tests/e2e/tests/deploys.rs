@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
+    path::Path,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
@@ -177,12 +178,23 @@ fn examples_answer_as_their_documents_say() {
         let source = std::fs::read_to_string(example.join("src/lib.rs")).unwrap();
         let shown = shown_calls(&source);
         assert!(!shown.is_empty(), "{} shows no call", example.display());
+        for resource in resources(&example) {
+            stack.grant(&resource, "write");
+        }
         let _ = stack.deploy(&example).ok();
         for (command, answer) in shown {
             let answered = stack.shell(&command, &example).ok().stdout;
             assert_eq!(answered.trim_end(), answer.trim_end(), "{command}");
         }
     }
+}
+
+/// What the package binds, each under the resource's own name.
+fn resources(package: &Path) -> Vec<String> {
+    let manifest = std::fs::read_to_string(package.join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let bindings = || manifest["package"].get("metadata")?.get("mfaas")?.get("bindings")?.as_table();
+    bindings().into_iter().flat_map(|bindings| bindings.keys().cloned()).collect()
 }
 
 /// Each `mfaas …` behind a `$` in the crate's documentation, and the lines below it.

@@ -58,7 +58,7 @@ fn role(program: Program) -> &'static str {
         Program::Builder => "mfaas_builder",
         Program::Acquirer => "mfaas_acquirer",
         Program::Signer => "mfaas_signer",
-        Program::Node => "no role",
+        Program::Node | Program::Broker => "no role",
     }
 }
 

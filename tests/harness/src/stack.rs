@@ -28,6 +28,8 @@ pub enum Program {
     Node,
     /// `mfaas-builder acquire`.
     Acquirer,
+    /// `mfaas-broker`.
+    Broker,
 }
 
 impl Program {
@@ -38,6 +40,7 @@ impl Program {
             Self::Builder => "builder",
             Self::Node => "node",
             Self::Acquirer => "acquirer",
+            Self::Broker => "broker",
         }
     }
 }
@@ -296,6 +299,15 @@ impl Stack {
             let state = view["state"].as_str().unwrap_or_default().to_owned();
             ["admitted", "refused", "failed", "waiting"].contains(&state.as_str()).then_some(view)
         })
+    }
+
+    /// Makes a resource and grants it to the tenant `default`.
+    ///
+    /// # Panics
+    /// When either fails.
+    pub fn grant(&self, resource: &str, access: &str) {
+        let _ = self.cli(["resource", "create", resource, "--kind", "kv"]).ok();
+        let _ = self.cli(["resource", "grant", resource, "--tenant", "default", "--access", access]).ok();
     }
 
     /// The process of a program; waits while it is being restarted.

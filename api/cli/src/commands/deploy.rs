@@ -1,6 +1,7 @@
 //! `mfaas deploy`: from a directory to a served version, with every stage and every complaint on
 //! the way.
 
+mod data;
 mod follow;
 mod outcome;
 mod requests;
@@ -91,10 +92,19 @@ impl Deploy {
         let patience = Duration::from_secs(self.timeout);
         let deadline = tokio::time::Instant::now() + patience;
         let followed = deploy(context, &client, &name, (archive, place), wait_for);
+        // Asked before the upload: nobody can say afterwards what was live until then.
+        let bound_before = match wait_for {
+            WaitFor::Upload => None,
+            WaitFor::Verdict | WaitFor::Served => Some(data::of_live(&client, &name).await?),
+        };
         let Ok(outcome) = tokio::time::timeout_at(deadline, followed).await else {
             return Err(Failure::Pending(format!("{name} is still pending after {} s", self.timeout)));
         };
         let mut outcome = outcome?;
+        if let Some(before) = &bound_before {
+            outcome.learn_data_changes(&client, before).await?;
+            outcome.data_changes.iter().for_each(|change| context.screen.note(&change.line()));
+        }
         if wait_for == WaitFor::Served {
             let served = wait_for_node(context, &client, &mut outcome);
             match tokio::time::timeout_at(deadline, served).await {

@@ -129,6 +129,7 @@ fn family(code: Code) -> &'static str {
         "09" => "access and limits",
         "10" => "backup",
         "11" => "isolation",
+        "12" => "data",
         _ => "unknown",
     }
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use futures::future::join_all;
-use mfaas_ident::FunctionName;
+use mfaas_ident::{Bindings, FunctionName};
 use mfaas_supervisor::health::{self, Trouble};
 use mfaas_supervisor::{Home, Process, ProgramState, State, is_supervised};
-use mfaas_wire::{DeploymentView, Endpoint, FunctionView, Page};
+use mfaas_wire::{DeploymentView, Endpoint, FunctionView, Page, VersionView, bindings_text};
 use serde::Serialize;
 
 use crate::commands::up::home_of;
@@ -31,6 +31,9 @@ pub(crate) struct Status {
 #[derive(Debug, Serialize)]
 struct FunctionStatus {
     function: FunctionView,
+    /// What data the live version may reach.
+    #[serde(skip_serializing_if = "Bindings::is_empty")]
+    bindings: Bindings,
     endpoints: Vec<Endpoint>,
     deployments: Vec<DeploymentView>,
 }
@@ -253,16 +256,25 @@ async fn of_function(context: &Context, name: &FunctionName) -> Result<Exit, Fai
     let client = context.client()?;
     let endpoints: Page<Endpoint> = client.get(&format!("/v1/functions/{name}/endpoints")).await?;
     let deployments: Page<DeploymentView> = client.get(&format!("/v1/functions/{name}/deployments")).await?;
+    let function: FunctionView = client.get(&format!("/v1/functions/{name}")).await?;
+    let bindings = match function.live_version {
+        Some(live) => {
+            let version: VersionView = client.get(&format!("/v1/functions/{name}/versions/{live}")).await?;
+            version.bindings
+        }
+        None => Bindings::new(),
+    };
     let status = FunctionStatus {
-        function: client.get(&format!("/v1/functions/{name}")).await?,
+        function,
+        bindings,
         endpoints: endpoints.items,
         deployments: deployments.items.into_iter().take(DEPLOYMENTS_SHOWN).collect(),
     };
-    context.screen.result(&status, || function(&status))?;
+    context.screen.result(&status, || function_text(&status))?;
     Ok(Exit::Ok)
 }
 
-fn function(status: &FunctionStatus) -> String {
+fn function_text(status: &FunctionStatus) -> String {
     let version =
         |version: Option<mfaas_ident::VersionNumber>| version.map_or("-".to_owned(), |v| v.to_string());
     let endpoints: Vec<Vec<String>> = status
@@ -298,7 +310,16 @@ fn function(status: &FunctionStatus) -> String {
         })
         .collect();
     let parts = [
-        format!("{}: live is version {}", status.function.name, version(status.function.live_version)),
+        format!(
+            "{}: live is version {}{}",
+            status.function.name,
+            version(status.function.live_version),
+            if status.bindings.is_empty() {
+                String::new()
+            } else {
+                format!("\nbinds {}", bindings_text(&status.bindings))
+            }
+        ),
         table(&["node", "state", "live", "loaded", "url"], &endpoints),
         table(&["deployment", "state", "version", "at", "code"], &deployments),
     ];

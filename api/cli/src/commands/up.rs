@@ -124,6 +124,10 @@ pub(crate) struct Up {
     /// there is in the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT and the like, at each start.
     #[arg(long, value_name = "URL", env = "MFAAS_BLOBS_URL")]
     blobs_url: Option<String>,
+    /// Where the data of functions lies, a PostgreSQL URL; in the private database when absent. With `--database-url` and without
+    /// this, functions reach no data.
+    #[arg(long, value_name = "URL", env = "MFAAS_DATA_DATABASE_URL", hide_env_values = true)]
+    data_database_url: Option<String>,
     /// A directory in which the private database keeps its write-ahead log, which its user (mfaas-pg for root) has to be able to
     /// write; none at first, then as before, "" for none. With a base backup it leads to any moment in between.
     #[arg(long, value_name = "DIR", value_parser = wal_archive_of)]
@@ -204,6 +208,7 @@ impl Up {
             oidc: absolute(&self.oidc)?,
             blobs_url: self.blobs_url.clone(),
             wal_archive: self.wal_archive.clone(),
+            data_database_url: self.data_database_url.clone(),
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,

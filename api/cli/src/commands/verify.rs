@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mfaas_attest::{Statement, TrustedRoot, Verified};
-use mfaas_ident::{Access, Class, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber};
-use mfaas_wire::{AliasView, Page, VersionView};
+use mfaas_ident::{
+    Access, Bindings, Class, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber,
+};
+use mfaas_wire::{AliasView, Page, VersionView, bindings_text};
 use serde::Serialize;
 
 use crate::client::Client;
@@ -39,6 +41,8 @@ struct Proof {
     isolation: Isolation,
     access: Access,
     class: Class,
+    #[serde(skip_serializing_if = "Bindings::is_empty")]
+    bindings: Bindings,
     /// What the statement says beyond what this release knows; nothing follows from it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     other: BTreeMap<String, serde_json::Value>,
@@ -49,8 +53,12 @@ impl Proof {
     fn text(&self) -> String {
         let Self { name, artifact, signed_by, key_list_version, toolchain, source_tree, .. } = self;
         let mut text = format!(
-            "{name} is what was signed\n  artifact   {artifact}\n  signed by  key {signed_by} of key list {key_list_version}\n  toolchain  {toolchain}\n  source     {source_tree}\n  isolation  {}\n  idempotent {}\n  callers    {}\n  class      {}",
-            self.isolation, self.idempotent, self.access, self.class
+            "{name} is what was signed\n  artifact   {artifact}\n  signed by  key {signed_by} of key list {key_list_version}\n  toolchain  {toolchain}\n  source     {source_tree}\n  isolation  {}\n  idempotent {}\n  callers    {}\n  class      {}\n  data       {}",
+            self.isolation,
+            self.idempotent,
+            self.access,
+            self.class,
+            bindings_text(&self.bindings)
         );
         for (field, value) in &self.other {
             let value = mfaas_ident::sanitise_line(&value.to_string(), 200);
@@ -175,6 +183,7 @@ fn prove(
         isolation: declared.isolation,
         access: declared.access(),
         class: declared.class,
+        bindings: admission.bound(),
         other: admission.fields.as_ref().map_or_else(BTreeMap::new, |fields| fields.optional().clone()),
     })
 }

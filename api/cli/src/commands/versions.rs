@@ -1,7 +1,7 @@
 //! `mfaas versions`: what a function has been.
 
 use mfaas_ident::FunctionName;
-use mfaas_wire::{Page, VersionView};
+use mfaas_wire::{Page, VersionView, bindings_text};
 
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
@@ -17,7 +17,7 @@ pub(crate) struct Versions {
     name: FunctionName,
 }
 
-const HEADINGS: [&str; 11] = [
+const HEADINGS: [&str; 12] = [
     "version",
     "aliases",
     "artifact",
@@ -25,6 +25,7 @@ const HEADINGS: [&str; 11] = [
     "budget",
     "memory",
     "callers",
+    "data",
     "isolation",
     "idempotent",
     "admitted",
@@ -58,6 +59,7 @@ fn row(version: &VersionView) -> Vec<String> {
         format!("{} us", version.budget_us),
         format!("{} KiB", version.memory_bytes / 1024),
         version.access.to_string(),
+        bindings_text(&version.bindings),
         version.isolation.to_string(),
         if version.idempotent { "yes" } else { "no" }.to_owned(),
         version.created_at.format("%Y-%m-%d %H:%M:%S").to_string(),

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use mfaas_attest::Admission;
 use mfaas_ident::{CrateName, FunctionName, VersionNumber};
+use mfaas_wire::bindings_text;
 use serde::Deserialize;
 
 use super::frame::{Frame, html};
@@ -78,6 +79,7 @@ fn declarations(old: &Admission, new: &Admission) -> Vec<Row> {
         let declared = said.declares();
         [
             ("Who may call", declared.access().as_str().to_owned()),
+            ("Data", bindings_text(&said.bound())),
             ("Class", declared.class.as_str().to_owned()),
             ("CPU time of a call", said.budget_us.to_string()),
             ("Memory", said.memory_bytes.to_string()),

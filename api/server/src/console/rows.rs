@@ -6,7 +6,7 @@ use mfaas_ident::{Budget, Class, Digest, MemoryLimit};
 use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
     AliasView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind, FunctionView, Level, LogLine,
-    NodeState, NodeView, VersionView,
+    NodeState, NodeView, VersionView, bindings_text,
 };
 
 use crate::limits;
@@ -160,6 +160,7 @@ pub(super) struct VersionRow {
     pub(super) class: &'static str,
     pub(super) isolation: &'static str,
     pub(super) access: &'static str,
+    pub(super) bindings: String,
     pub(super) idempotent: &'static str,
     pub(super) created_at: String,
     pub(super) state: String,
@@ -189,6 +190,7 @@ impl From<VersionView> for VersionRow {
             class: view.class.as_str(),
             isolation: view.isolation.as_str(),
             access: view.access.as_str(),
+            bindings: bindings_text(&view.bindings),
             idempotent: if view.idempotent { "yes" } else { "no" },
             created_at: time(view.created_at),
             state,

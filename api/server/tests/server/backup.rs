@@ -50,6 +50,12 @@ impl Saved {
         let sent = server.upload("hello", &token, b"source".to_vec()).await.json();
         let id = sent["deployment"]["id"].as_str().unwrap();
         admitted_version(&server.db, "a", "hello", id, &artifact.to_string());
+        server.db.script(
+            "INSERT INTO resources (name, kind, created_by) VALUES ('links', 'kv', 'test');
+             INSERT INTO resource_grants (resource, tenant, access, granted_by) VALUES ('links', 'a', 'write', 'test');
+             INSERT INTO version_bindings (tenant, function, version, name, kind, resource, access)
+             VALUES ('a', 'hello', 1, 'urls', 'kv', 'links', 'read');",
+        );
         server.db.sql(
             "INSERT INTO sessions (cookie_sha256, token_id, expires_at)
              SELECT repeat('e', 64), id, now() + interval '1 hour' FROM tokens LIMIT 1",
@@ -137,6 +143,10 @@ async fn a_site_comes_back_as_it_was() {
     after.ready().await.unwrap();
     let deployments = "SELECT string_agg(tenant || function || state || source_digest, ' ') FROM deployments";
     assert_eq!(db.sql(deployments), site.server.db.sql(&format!("{deployments} WHERE function <> 'late'")));
+    let data = "SELECT r.name || ' ' || r.kind || ' ' || g.tenant || ' ' || g.access || ' ' || b.name
+                FROM resources r JOIN resource_grants g ON g.resource = r.name
+                JOIN version_bindings b ON b.resource = r.name";
+    assert_eq!(db.sql(data), "links kv a write urls", "resources, grants and bindings");
     let head: AuditHead = serde_json::from_value(taken["audit_head"].clone()).unwrap();
     let now = after.verify_audit(AuditHead::START).await.unwrap().unwrap();
     assert_eq!(now.row, head.row + 1, "and a row about the restore");

@@ -26,6 +26,7 @@ mod operation;
 mod problems;
 mod program;
 mod registry;
+mod resources;
 mod reviews;
 mod roles;
 mod support;

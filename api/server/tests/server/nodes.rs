@@ -247,6 +247,7 @@ async fn a_function_is_ready_where_the_set_is_not_before_its_own() {
             memory_bytes: mfaas_ident::MemoryLimit::DEFAULT,
         }],
         revoked: [].into(),
+        resources: Default::default(),
     }])
     .unwrap();
     let body = &shards[&root.digest];

@@ -71,6 +71,11 @@ const MATRIX: &[(&str, &str, Credential, &str, u16)] = &[
     ("DELETE", "/v1/join-tokens/{id}", Token, "ab", 404),
     ("GET", "/v1/bans", Token, "vdroab", 200),
     ("DELETE", "/v1/bans/{id}", Token, "oab", 404),
+    ("GET", "/v1/resources", Token, "vdroab", 200),
+    ("POST", "/v1/resources", Token, "oab", 415),
+    ("GET", "/v1/resources/{name}/grants", Token, "oab", 404),
+    ("PUT", "/v1/resources/{name}/grants/{tenant}", Token, "oab", 415),
+    ("DELETE", "/v1/resources/{name}/grants/{tenant}", Token, "oab", 404),
     ("GET", "/v1/usage", Token, "vdroab", 200),
     ("GET", "/v1/functions/{name}/series", Token, "vdroab", 404),
     ("GET", "/v1/series/tenants", Token, "vdroab", 200),
@@ -122,6 +127,11 @@ const MATRIX: &[(&str, &str, Credential, &str, u16)] = &[
     ("GET", "/nodes/{name}", Session, "oab", 404),
     ("POST", "/nodes/{name}/availability", Session, "oab", 400),
     ("POST", "/bans/{id}/lift", Session, "oab", 404),
+    ("GET", "/resources", Session, "oab", 200),
+    ("POST", "/resources", Session, "oab", 400),
+    ("GET", "/resources/{name}", Session, "oab", 404),
+    ("POST", "/resources/{name}/grants", Session, "oab", 400),
+    ("POST", "/resources/{name}/grants/{tenant}/revocation", Session, "oab", 404),
     ("GET", "/audit", Session, "oab", 200),
 ];
 
@@ -138,6 +148,7 @@ pub(crate) fn filled(template: &str) -> String {
         .replace("{digest}", &"0".repeat(64))
         .replace("{first}", "he")
         .replace("{second}", "ll")
+        .replace("{tenant}", "a")
         .replace("{file}", "console.css")
         .replace("{*path}", "src/lib.rs")
 }

@@ -144,6 +144,7 @@ impl Home {
             aliases: BTreeMap::from([(AliasName::live(), served.version)]),
             versions: vec![served],
             revoked: BTreeSet::new(),
+            resources: BTreeMap::new(),
         })
     }
 

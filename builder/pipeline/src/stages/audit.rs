@@ -2,7 +2,7 @@
 
 use mfaas_attest::Declared;
 use mfaas_audit::{lexer, manifest};
-use mfaas_ident::{Budget, HandlerPath, MemoryLimit};
+use mfaas_ident::{Bindings, Budget, HandlerPath, MemoryLimit};
 use mfaas_rules::facts::DependencyRequest;
 use mfaas_rules::profiles::manifest_keys::RESERVED_CRATE_NAMES;
 use mfaas_rules::{Finding, Layer, codes, judge_manifest, judge_source};
@@ -22,6 +22,7 @@ pub(crate) struct AuditedSource {
     pub(super) budget: Budget,
     pub(super) memory: MemoryLimit,
     pub(super) declared: Declared,
+    pub(super) bindings: Bindings,
     pub(super) dependencies: Vec<DependencyRequest>,
 }
 
@@ -48,6 +49,7 @@ pub(crate) fn audit(tree: SourceTree, layers: &Layers) -> Result<AuditedSource, 
             class: facts.class.unwrap_or_default(),
             access: facts.access,
         },
+        bindings: facts.bindings,
         dependencies: facts.dependencies,
         tree,
     })

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use mfaas_ident::{Binding, BindingName, Bindings};
 use mfaas_rules::profiles::image_layout::shim_flags;
 use mfaas_rules::profiles::imports;
 use mfaas_rules::{Finding, Layer, Span, codes};
@@ -22,12 +23,17 @@ use crate::journal::{Meter, Stop};
 
 /// The entry crate's source.
 const ENTRY: &str = include_str!("../../../toolchain/entry.rs");
-/// What is replaced in it.
-const PLACEHOLDER: &str = "function::HANDLER";
+/// What is replaced in it: the handler's path, and the list of bindings.
+const HANDLER: &str = "function::HANDLER";
+const BINDINGS: &str = "/* BINDINGS */";
+/// What the compiler says in front of the sentence with which the SDK refuses bindings.
+const REFUSES: &str = "evaluation panicked: ";
 /// File name of the result in the output directory.
 pub(super) const PRODUCT: &str = "function.so";
 /// File name of what the linker says about it.
 const MAP: &str = "function.map";
+/// A sentence of the SDK, in bytes.
+const SENTENCE_BYTES_MAX: usize = 256;
 /// Symbols that one refusal names.
 const SYMBOLS_MAX: usize = 20;
 
@@ -69,7 +75,8 @@ pub(super) fn arguments(
     deps: &Deps,
 ) -> Result<Vec<String>, BuilderError> {
     let handler = format!("function::{}", resolved.source.handler);
-    let entry = directory.write_entry(&ENTRY.replace(PLACEHOLDER, &handler))?;
+    let bindings = declared(&resolved.source.bindings);
+    let entry = directory.write_entry(&ENTRY.replace(HANDLER, &handler).replace(BINDINGS, &bindings))?;
     let mut arguments = directory.common_flags();
     arguments.extend(directory.linker_flags());
     arguments.extend(shim_flags(deps.shim()));
@@ -81,6 +88,15 @@ pub(super) fn arguments(
     arguments.push(format!("--emit=link={}", directory.product(PRODUCT)));
     arguments.push(entry);
     Ok(arguments)
+}
+
+/// The list of bindings as source text. Every word of it is a name or a word of ours.
+fn declared(bindings: &Bindings) -> String {
+    let one = |(name, binding): (&BindingName, &Binding)| {
+        let Binding { kind, access, .. } = binding;
+        format!("mfaas::__private::Declared {{ name: \"{name}\", kind: \"{kind}\", access: \"{access}\" }},")
+    };
+    bindings.iter().map(one).collect()
 }
 
 /// A finding for each symbol that the stub does not define.
@@ -128,6 +144,10 @@ fn handler_findings(messages: &Messages, handler: &str, manifest: &[u8]) -> Vec<
         .iter()
         .filter(|error| error.code.is_some())
         .map(|error| {
+            if let Some(sentence) = error.message.strip_prefix(REFUSES) {
+                let sentence = mfaas_ident::sanitise_line(sentence, SENTENCE_BYTES_MAX);
+                return Finding::new(codes::MF0414, Layer::Compiler, sentence).at_opt(handler_line(manifest));
+            }
             let message = format!("the handler `{handler}` does not fit: {}", error.message);
             let finding =
                 Finding::new(codes::MF0408, Layer::Compiler, message.replace("function::", "crate::"));

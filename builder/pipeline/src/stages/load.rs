@@ -100,6 +100,7 @@ fn prove(inspected: InspectedArtifact, context: &BuildContext) -> ProvenArtifact
         budget_us: resolved.source.budget,
         memory_bytes: resolved.source.memory,
         declared: resolved.source.declared,
+        bindings: resolved.source.bindings.clone(),
         toolchain: context.toolchain.id(),
         abi_version: context.deps.abi_version(),
         lints: lints::required().map(str::to_owned).collect(),

@@ -167,6 +167,15 @@ impl Reconciler {
         unfinished.map(|(name, _)| name)
     }
 
+    /// What was revoked of what these functions reach counts at once.
+    pub(super) fn narrow_grants<'a>(&self, names: impl IntoIterator<Item = &'a Name>) {
+        let tree = self.tree();
+        for name in names {
+            let function = tree.function(&name.0, &name.1);
+            self.dispatcher.narrow_grants(name, function.map(|function| &function.resources));
+        }
+    }
+
     /// Brings these functions to what the tree says of them.
     pub(super) async fn bring(
         &mut self,
@@ -226,7 +235,8 @@ impl Reconciler {
         let planned: Vec<Route> = planned.collect();
         let changes = wanted.iter().zip(&planned).map(|((name, function), route)| {
             let revoked = function.as_ref().map(|function| &function.revoked);
-            RouteChange { name, route, revoked }
+            let resources = function.as_ref().map(|function| &function.resources);
+            RouteChange { name, route, revoked, resources }
         });
         self.dispatcher.route(&changes.collect::<Vec<_>>());
         for ((name, _), route) in wanted.iter().zip(planned) {

@@ -119,6 +119,7 @@ pub(crate) fn served(keys: &[&ImageKey]) -> ServedFunction {
         aliases: BTreeMap::from([(AliasName::live(), last.version)]),
         versions: versions.collect(),
         revoked: BTreeSet::new(),
+        resources: BTreeMap::new(),
     }
 }
 

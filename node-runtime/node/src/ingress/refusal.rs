@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use mfaas_dispatch::Refusal;
-use mfaas_rules::codes;
+use mfaas_rules::{Code, codes};
 
 use super::problem::Problem;
 use crate::serving::CallError;
@@ -11,6 +11,9 @@ use crate::serving::CallError;
 const LOADING_RETRY_AFTER_S: u32 = 1;
 /// When a caller may ask a node again that is being drained, in seconds: whoever balances calls has noticed by then.
 const DRAINING_RETRY_AFTER_S: u32 = 10;
+
+/// When a caller may ask again whose call's changes did not take effect, in seconds.
+const COMMIT_RETRY_AFTER_S: u32 = 1;
 
 /// The problem that says why.
 pub(super) fn refused(error: CallError) -> Problem {
@@ -42,6 +45,17 @@ pub(super) fn refused(error: CallError) -> Problem {
             Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0815).retry_after(DRAINING_RETRY_AFTER_S)
         }
         CallError::TooLarge => Problem::of(StatusCode::PAYLOAD_TOO_LARGE, codes::MF0809),
+        CallError::NotCommitted(code) => not_committed(code),
         CallError::Gone => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808),
+    }
+}
+
+/// What became of the changes of a call that ran.
+fn not_committed(code: Code) -> Problem {
+    match code {
+        code if code == codes::MF1206 => Problem::of(StatusCode::GATEWAY_TIMEOUT, code),
+        // Nothing of what the caller can do: the function may do less than it was made for.
+        code if code == codes::MF1201 => Problem::of(StatusCode::BAD_GATEWAY, code),
+        _ => Problem::of(StatusCode::SERVICE_UNAVAILABLE, code).retry_after(COMMIT_RETRY_AFTER_S),
     }
 }

@@ -279,7 +279,7 @@ impl Client {
                     cpu_ns: 0,
                     memory_bytes: 0,
                 };
-                self.end.reply(&answer, refusal::number(*code))
+                self.end.reply(&answer, code.number())
             }
         }
     }

@@ -17,6 +17,7 @@ pub(super) fn of_error(error: &CallError) -> Code {
         CallError::Refused(Refusal::Banned { .. }) => codes::MF0813,
         CallError::Draining => codes::MF0815,
         CallError::TooLarge => codes::MF0809,
+        CallError::NotCommitted(code) => *code,
         CallError::Gone => codes::MF0808,
     }
 }
@@ -34,11 +35,4 @@ pub(super) fn of_outcome(outcome: Outcome) -> Option<Code> {
         Outcome::Banned => Some(codes::MF0813),
         Outcome::Lost => Some(codes::MF0808),
     }
-}
-
-/// The number in a code: 811 of `MF0811`.
-pub(super) fn number(code: Code) -> u32 {
-    let digits = code.id().trim_start_matches(|c: char| !c.is_ascii_digit());
-    // A code without a number would look like no refusal at all.
-    digits.parse().unwrap_or(u32::MAX)
 }

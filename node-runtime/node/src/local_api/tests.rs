@@ -260,9 +260,9 @@ fn a_dead_socket_is_replaced_and_nothing_else_is() {
 
 #[test]
 fn codes_are_those_of_http() {
-    assert_eq!(refusal::number(codes::MF0801), 801);
+    assert_eq!(codes::MF0801.number(), 801);
     for code in codes::ALL {
-        assert_eq!(format!("MF{:04}", refusal::number(*code)), code.id());
+        assert_eq!(format!("MF{:04}", code.number()), code.id());
     }
     assert_eq!(refusal::of_error(&CallError::Unknown), codes::MF0801);
     let full = CallError::Refused(Refusal::QueueFull { retry_after_s: 1 });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mfaas_dispatch::{Outcome, Refusal};
 use mfaas_ident::{FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
+use mfaas_rules::Code;
 
 use super::table::Served;
 use crate::grant::Grant;
@@ -41,12 +42,26 @@ impl Used {
         self.memory_bytes = self.memory_bytes.max(part.memory_bytes);
     }
 
+    /// The same of parts that are counted already.
+    pub(crate) fn add_used(&mut self, other: &Self) {
+        self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.memory_bytes = self.memory_bytes.max(other.memory_bytes);
+    }
+
     /// What the last part of a call reported, as what the whole call did that had used this before.
     pub(crate) fn before(mut self, last: Completion) -> Completion {
         self.add(&last);
         let Self { wall_ns, cpu_ns, memory_bytes } = self;
         Completion { wall_ns, cpu_ns, memory_bytes, ..last }
     }
+}
+
+/// What a call did that ran before, and did nothing since others had changed what it saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Earlier {
+    pub(crate) used: Used,
+    pub(crate) ran: Duration,
 }
 
 /// Why a call has no answer of a function.
@@ -60,6 +75,8 @@ pub(crate) enum CallError {
     TooLarge,
     /// The scheduler did not accept it.
     Refused(Refusal),
+    /// It ran, and what it changed did not take effect, or nobody knows whether it did.
+    NotCommitted(Code),
     /// The node is being drained.
     Draining,
     /// The dispatcher went away with the call; only while the process ends.

@@ -6,14 +6,14 @@
 //!
 //! Names are common to all functions; behind them each class has a dispatcher of its own ([`Lane`]).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use mfaas_abi::limits;
 use mfaas_dispatch::{FunctionId, Loaded, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{Access, Class, Digest, FunctionName, Selector, TenantName};
+use mfaas_ident::{Access, Class, DataAccess, Digest, FunctionName, ResourceName, Selector, TenantName};
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
 use tokio::sync::oneshot;
@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use super::awaited::Awaited;
 use super::call::{Answered, Asked, CallError, Way};
 use super::engine::Published;
+use super::grants::Grants;
 use super::intake::{Call, Definition, Event, Intake};
 use super::pools::ClassPools;
 use super::process::WorkerKind;
@@ -56,6 +57,8 @@ pub(crate) struct RouteChange<'a> {
     pub(crate) route: &'a Route,
     /// Artifacts of it that must not run any more.
     pub(crate) revoked: Option<&'a BTreeSet<Digest>>,
+    /// What its tenant was granted of what it binds.
+    pub(crate) resources: Option<&'a BTreeMap<ResourceName, DataAccess>>,
 }
 
 /// The numbers that the scheduler knows names by. None is ever given to another name.
@@ -95,7 +98,8 @@ impl Numbers {
 
     fn served(&mut self, image: &VerifiedImage) -> Served {
         let (id, key) = (self.function(image), image.key().clone());
-        Served { id, key, access: image.declared().access(), terms: image.terms() }
+        let bindings = Arc::clone(image.bindings());
+        Served { id, key, access: image.declared().access(), terms: image.terms(), bindings }
     }
 
     /// What the scheduler learns of an image: its declaration decides where it runs, and whether twice.
@@ -182,6 +186,9 @@ pub(crate) struct Dispatcher {
     whole: AtomicBool,
     standing: Arc<Standing>,
     usage: Arc<Usage>,
+    grants: Arc<Grants>,
+    /// Functions reach data here.
+    has_broker: bool,
 }
 
 impl Dispatcher {
@@ -190,7 +197,21 @@ impl Dispatcher {
         let (table, awaited, wanted, serving, whole) = Default::default();
         let numbers = Mutex::new(Numbers::new(pools));
         let (standing, usage) = (Arc::clone(&services.standing), Arc::clone(&services.usage));
-        Self { micro, bulk, table, awaited, wanted, numbers, serving, whole, standing, usage }
+        let (grants, has_broker) = (Arc::clone(&services.grants), services.broker.is_some());
+        Self {
+            micro,
+            bulk,
+            table,
+            awaited,
+            wanted,
+            numbers,
+            serving,
+            whole,
+            standing,
+            usage,
+            grants,
+            has_broker,
+        }
     }
 
     /// The one for functions of a class, if they run here.
@@ -224,7 +245,8 @@ impl Dispatcher {
                 return Err(CallError::TooLarge);
             }
             let served = Arc::clone(found);
-            Ok(Call { served, frame, since, wait_us_max, reply })
+            let (reruns, earlier) = Default::default();
+            Ok(Call { served, frame, since, wait_us_max, reply, reruns, earlier })
         };
         self.hand_in(named, way)?;
         answer.await.unwrap_or(Err(CallError::Gone))
@@ -356,6 +378,9 @@ impl Dispatcher {
         let Some(lane) = self.lane(terms.class) else {
             return Err(Refused::new(codes::MF0722, format!("{key}: this node runs no bulk functions")));
         };
+        if !image.bindings().is_empty() && !self.has_broker {
+            return Err(Refused::new(codes::MF0723, format!("{key} binds data, and this node reaches none")));
+        }
         let most = lane.kind.memory_max;
         if terms.memory > most {
             let message =
@@ -399,6 +424,10 @@ impl Dispatcher {
     /// From now on calls are named by these routes of these functions. Afterwards what was defined of them and is not in
     /// its route is served no more: what was accepted still runs, unless it is revoked, then it does not start.
     pub(crate) fn route(&self, changes: &[RouteChange<'_>]) {
+        // First: no version is named that may do less than it is believed to.
+        for RouteChange { name, resources, .. } in changes {
+            self.grants.replace(name, *resources);
+        }
         let names: Vec<(Name, Names)> = {
             let mut numbers = self.numbers();
             let mut names = |route| Names::of(route, |image| numbers.served(image));
@@ -411,13 +440,18 @@ impl Dispatcher {
         }
         self.serving.store(true, Ordering::Release);
         let mut numbers = self.numbers();
-        for RouteChange { name, route, revoked } in changes {
+        for RouteChange { name, route, revoked, .. } in changes {
             for (artifact, Numbered { id, class }) in numbers.forget_others(name, route) {
                 let Some(lane) = self.lane(class) else { continue };
                 let is_revoked = revoked.is_some_and(|revoked| revoked.contains(&artifact));
                 lane.intake.send(if is_revoked { Event::Withdraw(id) } else { Event::Retire(id) });
             }
         }
+    }
+
+    /// What a tenant is not granted any more its functions do not reach from now on, whatever else of a set is on its way.
+    pub(crate) fn narrow_grants(&self, name: &Name, resources: Option<&BTreeMap<ResourceName, DataAccess>>) {
+        self.grants.narrow(name, resources);
     }
 
     /// Bans and lifts what the node's directives ban and no longer ban.

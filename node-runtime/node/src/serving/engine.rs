@@ -15,6 +15,8 @@ mod bans;
 mod caller;
 mod calls;
 mod clock;
+mod data;
+mod kept_bytes;
 mod publisher;
 mod residents;
 mod suspended;
@@ -24,10 +26,13 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mfaas_broker_protocol::FromBroker;
 use mfaas_dispatch::{Command, Commands, JobId, Limits, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{RingError, Submission, wait_any};
+use mfaas_rules::codes;
 
+use super::broker::BrokerLink;
 use super::call::CallError;
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
 use super::loading::Task;
@@ -38,6 +43,7 @@ use super::supervisor::{Wanted, WorkerSupervisor};
 use bans::Bans;
 use calls::{Begin, PendingCalls, Report};
 use clock::Clock;
+use data::{DataCalls, NotBegun};
 pub(crate) use publisher::Published;
 use publisher::Publisher;
 use residents::Residents;
@@ -91,7 +97,7 @@ impl Engine {
         supervisor: Arc<WorkerSupervisor>,
         log_forwarder: LogForwarder,
         services: NodeServices,
-        published: Arc<Mutex<Published>>,
+        broker: BrokerLink,
     ) -> Self {
         let clock = Clock::start();
         let log_forwarder = Arc::new(log_forwarder);
@@ -99,14 +105,23 @@ impl Engine {
             scheduler: Scheduler::new(limits),
             commands: Commands::with_capacity(EVENTS_AT_ONCE),
             outlet,
-            calls: PendingCalls::new(services.usage, Arc::clone(&log_forwarder)),
+            calls: PendingCalls::new(
+                Arc::clone(&services.usage),
+                Arc::clone(&log_forwarder),
+                DataCalls::new(broker, services.grants, services.usage),
+            ),
             workers: Workers::new(supervisor, clock.rate()),
             residents: Residents::new(loader),
             bans: Bans::new(services.standing, log_forwarder),
-            publisher: Publisher::new(published, clock.rate()),
+            publisher: Publisher::new(clock.rate()),
             clock,
             over: false,
         }
+    }
+
+    /// What others may see of it.
+    pub(crate) fn published(&self) -> Arc<Mutex<Published>> {
+        self.publisher.published()
     }
 
     /// Turns until nothing is on its way and nothing is due. How long nothing will be; nothing
@@ -199,6 +214,8 @@ impl Engine {
                 self.scheduler.renew(&mut self.commands);
                 self.residents.resolve_all(&self.scheduler);
             }
+            Event::Broker(message) => self.hear(message),
+            Event::BrokerLost(connection) => self.calls.lose_data(connection),
             Event::HoldBans => self.hold_bans(),
             Event::Stop(idle) => {
                 self.calls.await_idle(idle);
@@ -223,8 +240,13 @@ impl Engine {
                 Some(job)
             }
             Err(refusal) => {
+                // A call that was accepted is not refused for what has become of its function since.
+                let error = match call.reruns {
+                    0 => CallError::Refused(refusal),
+                    _ => CallError::NotCommitted(codes::MF1204),
+                };
                 // The caller may have hung up.
-                let _ = call.reply.send(Err(CallError::Refused(refusal)));
+                let _ = call.reply.send(Err(error));
                 None
             }
         }
@@ -308,7 +330,8 @@ impl Engine {
         let now = self.clock.moment();
         let Report { worker, job, cpu_us, bytes, .. } = report;
         let operations = self.calls.operations_collected() as u64;
-        let moved_us = 1 + bytes as u64 / MOVED_BYTES_PER_US + operations / OPERATIONS_PER_US;
+        let moved = (bytes + self.calls.heard_bytes(job)) as u64;
+        let moved_us = 1 + moved / MOVED_BYTES_PER_US + operations / OPERATIONS_PER_US;
         // Only of a job that was on the worker's core is anything taken over.
         if !self.scheduler.suspended(now, worker, job, cpu_us, moved_us, &mut self.commands) {
             return self.calls.refuse_suspension(job);
@@ -320,13 +343,46 @@ impl Engine {
         }
     }
 
-    /// Lets calls go on that waited for the time that it is now.
+    /// The broker says something.
+    fn hear(&mut self, message: FromBroker) {
+        match message {
+            FromBroker::Outcome { call, id, code, bytes, needs_commit } => {
+                self.hear_data(JobId(call), id, (code, &bytes), needs_commit);
+            }
+            FromBroker::Committed { call, result } => {
+                self.calls.committed(JobId(call), &self.clock, result);
+            }
+        }
+    }
+
+    /// An operation of a call on data has ended.
+    fn hear_data(&mut self, job: JobId, id: u32, outcome: (u32, &[u8]), needs_commit: bool) {
+        match self.calls.hear_data(job, id, outcome, needs_commit) {
+            Rest::Waits => {}
+            Rest::GoesOn if self.calls.is_abandoned(job) => {
+                self.scheduler.give_up(job, Outcome::DeadlinePassed, &mut self.commands);
+            }
+            Rest::GoesOn => self.scheduler.resume(self.clock.moment(), job, &mut self.commands),
+            Rest::Ends(outcome) => self.scheduler.give_up(job, outcome, &mut self.commands),
+        }
+    }
+
+    /// Lets calls go on that waited for the time that it is now, and run again that others were in the way of.
     fn wake(&mut self) {
         if self.calls.next_wake().is_none() {
             return;
         }
         let now = self.clock.moment();
         let mut left = HEARD_AT_ONCE;
+        while let Some((job, id)) = self.calls.next_lost(&mut left) {
+            let NotBegun { code, message } = NotBegun::AWAY;
+            self.hear_data(job, id, (code.number(), message.as_bytes()), false);
+            self.execute_commands();
+        }
+        while let Some(call) = self.calls.next_rerun(now, &mut left) {
+            self.submit(call);
+            self.execute_commands();
+        }
         while let Some(job) = self.calls.wake(now, &mut left) {
             if self.calls.is_abandoned(job) {
                 self.scheduler.give_up(job, Outcome::DeadlinePassed, &mut self.commands);
@@ -414,7 +470,7 @@ impl Engine {
     }
 
     fn publish(&mut self) {
-        self.publisher.publish(&self.scheduler, self.bans.take_changed());
+        self.publisher.publish(&self.scheduler, self.calls.concluding(), self.bans.take_changed());
     }
 
     /// Sleeps until a bell rings or `timeout` is over.

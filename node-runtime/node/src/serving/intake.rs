@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
+use mfaas_broker_protocol::FromBroker;
 use mfaas_dispatch::{FunctionId, Loaded, SlabId, WorkerId};
 use mfaas_ring::{Bell, HostEnd, WakeWord};
 use tokio::sync::{oneshot, watch};
 
-use super::call::{Answered, CallError};
+use super::call::{Answered, CallError, Earlier};
 use super::table::Served;
 use crate::image::VerifiedImage;
 
 /// What fits into the queue; callers beyond it are refused since the node is busy.
 const INTAKE_MAX: usize = 4_096;
+
+/// One connection to the broker after another: none is 0, and none is the same again.
+pub(crate) type ConnectionNumber = u64;
 
 /// One call on its way to the scheduler.
 #[derive(Debug)]
@@ -30,6 +34,9 @@ pub(crate) struct Call {
     /// How long the call may wait, in microseconds, if its caller has a limit of its own.
     pub(crate) wait_us_max: Option<u64>,
     pub(crate) reply: oneshot::Sender<Result<Answered, CallError>>,
+    /// How often it ran and others had changed what it saw, and what that took.
+    pub(crate) reruns: u32,
+    pub(crate) earlier: Earlier,
 }
 
 /// A function that becomes known.
@@ -88,6 +95,10 @@ pub(crate) enum Event {
     Renewed,
     /// The bans in force are other ones now.
     HoldBans,
+    /// The broker of the node says something of a call.
+    Broker(FromBroker),
+    /// A connection to it is over, and nothing that was asked over it is answered any more.
+    BrokerLost(ConnectionNumber),
     /// Accept nothing more; report when everything is answered.
     Stop(oneshot::Sender<()>),
     /// Every worker ends now, whatever it runs.

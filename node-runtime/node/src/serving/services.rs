@@ -1,7 +1,9 @@
 //! What the dispatcher uses of the rest of the node.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::grants::Grants;
 use super::protection::Protection;
 use crate::directives::Standing;
 use crate::logs::LogSink;
@@ -16,6 +18,10 @@ pub(crate) struct NodeServices {
     pub(crate) standing: Arc<Standing>,
     /// What calls cost.
     pub(crate) usage: Arc<Usage>,
+    /// What functions may do with data.
+    pub(crate) grants: Arc<Grants>,
+    /// Where the broker of this node listens, if it has one.
+    pub(crate) broker: Option<PathBuf>,
     /// What holds the workers.
     pub(crate) protection: Arc<Protection>,
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use mfaas_abi::limits;
 use mfaas_dispatch::FunctionId;
-use mfaas_ident::{Access, AliasName, Class, FunctionName, Selector, TenantName, VersionNumber};
+use mfaas_ident::{Access, AliasName, Binding, Class, FunctionName, Selector, TenantName, VersionNumber};
 
 use crate::function_tree::Name;
 use crate::image::{ImageKey, Terms, VerifiedImage};
@@ -25,6 +25,8 @@ pub(crate) struct Served {
     pub(crate) access: Access,
     /// What its calls get, by the same statement.
     pub(crate) terms: Terms,
+    /// What data it may reach, by the same statement, in the order of the names.
+    pub(crate) bindings: Arc<[Binding]>,
 }
 
 impl Served {
@@ -32,7 +34,7 @@ impl Served {
     #[cfg(test)]
     pub(crate) fn for_test(id: FunctionId, key: ImageKey, access: Access) -> Self {
         let terms = Terms { class: Class::Micro, budget: key.budget, memory: key.memory };
-        Self { id, key, access, terms }
+        Self { id, key, access, terms, bindings: Arc::default() }
     }
 
     /// What the body of a request or of its answer may have, in bytes.

@@ -182,6 +182,7 @@ pub fn function(name: &str, versions: &[&ServedVersion], live: u32) -> ServedFun
         aliases: BTreeMap::from([(AliasName::live(), VersionNumber::new(live).unwrap())]),
         versions: versions.iter().map(|version| (*version).clone()).collect(),
         revoked: BTreeSet::new(),
+        resources: BTreeMap::new(),
     }
 }
 

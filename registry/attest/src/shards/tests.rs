@@ -41,6 +41,7 @@ fn function(number: u32, live: u32) -> ServedFunction {
             memory_bytes: MemoryLimit::DEFAULT,
         }],
         revoked: BTreeSet::new(),
+        resources: BTreeMap::new(),
     }
 }
 

@@ -242,6 +242,7 @@ pub(crate) fn claim(artifact: &[u8]) -> BuildClaim {
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
         declared: Declared::default(),
+        bindings: Default::default(),
         toolchain: ToolchainId(Digest::of(b"toolchain")),
         abi_version: 1,
         lints: lints::required().map(str::to_owned).collect(),

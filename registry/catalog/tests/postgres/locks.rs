@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use mfaas_catalog::{
     AdvisoryImport, CatalogError, MemberOutcome, NewVote, ResolvedMember, Revocation, Severity,
 };
-use mfaas_ident::{AliasName, CrateName, Digest, VersionNumber};
+use mfaas_ident::{AliasName, CrateName, DataAccess, Digest, VersionNumber};
 use mfaas_rules::People;
 use mfaas_rules::crate_facts::{AdvisorySet, CrateReport};
 use mfaas_rules::review::{ReviewState, Terms};
 use sqlx::{AssertSqlSafe, PgTransaction};
 
 use crate::fixture::{World, actor, function, person, tenant};
+use crate::resources::resource;
 use crate::reviews::{acquirer, ask, report, resolution, reviewing, toolchain, waiting};
 use mfaas_test_postgres::{Cluster, OWNER};
 
@@ -177,6 +178,32 @@ async fn a_request_that_is_resolved_and_a_vote_never_wait_for_each_other() {
     resolved.unwrap();
     assert_eq!(voted.unwrap(), ReviewState::Approved);
     drop(acquirer);
+    assert_eq!(world.deadlocks().await, 0);
+}
+
+/// Two grants that want a tenant's last place come one after another.
+#[tokio::test]
+async fn a_tenants_last_grant_is_given_once() {
+    let world = World::new().await;
+    world.server.ensure_tenant(&actor(), &tenant()).await.unwrap();
+    world
+        .damage(
+            "INSERT INTO resources (name, kind, created_by)
+             SELECT 'r' || i, 'kv', 'test' FROM generate_series(0, 1000) i",
+        )
+        .await;
+    world
+        .damage(
+            "INSERT INTO resource_grants (resource, tenant, access, granted_by)
+             SELECT 'r' || i, 'acme', 'read', 'test' FROM generate_series(2, 1000) i",
+        )
+        .await;
+    let (actor, tenant, gate) = (actor(), tenant(), world.gate(GENERATION).await);
+    let (one, other) = (resource("r0"), resource("r1"));
+    let grant = |name| world.server.grant_resource(&actor, name, &tenant, DataAccess::Read);
+    let (first, second) = meet(&world, gate, grant(&one), grant(&other)).await;
+    first.unwrap();
+    assert!(matches!(second, Err(CatalogError::Conflict { .. })), "{second:?}");
     assert_eq!(world.deadlocks().await, 0);
 }
 

@@ -20,6 +20,7 @@ mod isolation;
 mod locks;
 mod migrating;
 mod nodes;
+mod resources;
 mod retention;
 mod reviews;
 mod roles;

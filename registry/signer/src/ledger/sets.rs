@@ -12,7 +12,7 @@ use postgres::{Client, GenericClient, Row, Transaction};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{audit, readable, text};
+use super::{audit, readable, resources, text};
 
 /// Versions of a function that can be called by number beside those that an alias names.
 const RECENT_VERSIONS: i64 = 10;
@@ -223,6 +223,7 @@ pub(crate) fn served(
     for function in served.values_mut() {
         function.versions.sort_unstable_by_key(|v| v.version);
     }
+    resources::add_granted(tx, &mut served)?;
     Ok(served)
 }
 
@@ -250,6 +251,7 @@ fn entry<'a>(
         aliases: BTreeMap::new(),
         versions: Vec::new(),
         revoked: BTreeSet::new(),
+        resources: BTreeMap::new(),
     }))
 }
 

@@ -491,6 +491,7 @@ fn claim(tree: &SourceTree) -> BuildClaim {
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
         declared: Declared::default(),
+        bindings: Default::default(),
         toolchain: toolchain(),
         abi_version: 2,
         lints: lints::required().map(str::to_owned).collect(),

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use mfaas_ident::VersionNumber;
+use mfaas_ident::{Bindings, VersionNumber};
 use mfaas_wire::{
     DeploymentState, DeploymentView, Diagnostic, Endpoint, Event, EventKind, Level, NodeRefusal, NodeView,
     Page,
 };
 use serde::Serialize;
 
+use super::data::{self, DataChange};
 use super::{requests, waiting};
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
@@ -56,6 +57,8 @@ pub(crate) struct Outcome {
     pub(crate) refused_by: Vec<RefusedBy>,
     /// Why no node serves it yet, as far as that is known.
     pub(crate) waits_for: Option<String>,
+    /// What data it reaches that the version live before did not, or no longer.
+    pub(crate) data_changes: Vec<DataChange>,
 }
 
 /// A node that will not serve the version.
@@ -71,8 +74,8 @@ pub(crate) struct RefusedBy {
 impl Outcome {
     /// The beginning.
     pub(crate) fn accepted(deployment: DeploymentView) -> Self {
-        let (stages, diagnostics, refused_by) = Default::default();
-        Self { deployment, stages, diagnostics, url: None, refused_by, waits_for: None }
+        let (stages, diagnostics, refused_by, data_changes) = Default::default();
+        Self { deployment, stages, diagnostics, url: None, refused_by, waits_for: None, data_changes }
     }
 
     /// Takes an event in; true when it is the last.
@@ -135,6 +138,21 @@ impl Outcome {
             }
             tokio::time::sleep(ASK_EVERY).await;
         }
+    }
+
+    /// Compares what the admitted version reaches with what the one reached that was live before.
+    pub(crate) async fn learn_data_changes(
+        &mut self,
+        client: &Client,
+        before: &Bindings,
+    ) -> Result<(), Failure> {
+        let DeploymentView { state, function, version, .. } = &self.deployment;
+        if let (DeploymentState::Admitted, Some(version)) = (state, version)
+            && let Some(after) = data::of_version(client, function, *version).await?
+        {
+            self.data_changes = data::changes(before, &after);
+        }
+        Ok(())
     }
 
     /// Waits, but not for long, until the acquirer has found out what the crates that it waits for come down to.
@@ -200,6 +218,7 @@ impl Outcome {
             "requests": deployment.requests,
             "diagnostics": diagnostics,
             "refused_by": self.refused_by,
+            "data_changes": self.data_changes,
             "stages": self.stages,
             "took_ms": took.as_secs_f64() * 1e3,
             "exit": self.exit(diagnostics) as i32,

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use mfaas_ident::{Access, AliasName, Class, DeploymentId, Digest, Isolation, ToolchainId, VersionNumber};
+use mfaas_ident::{
+    Access, AliasName, Bindings, Class, DeploymentId, Digest, Isolation, ToolchainId, VersionNumber,
+};
 use mfaas_wire::VersionView;
 
 use super::previous;
@@ -23,6 +25,7 @@ fn version(number: u32, live: bool, revoked: bool) -> VersionView {
         isolation: Isolation::Shared,
         access: Access::Tenant,
         class: Class::Micro,
+        bindings: Bindings::new(),
         handler: "handle".to_owned(),
         revoked,
         aliases: if live { vec![AliasName::live()] } else { vec![] },

@@ -113,8 +113,12 @@ pub(super) fn complaints(site: &mut Site, strings: &[Hostile], cookies: &Cookies
     texts.extend(refusals);
     site.ledger.page("/", &cookies.admin, 200, &texts);
     site.ledger.page("/nodes", &cookies.admin, 200, &texts);
+    site.server.db.script(
+        "INSERT INTO resources (name, kind, created_by) VALUES ('links', 'kv', 'test');
+         INSERT INTO resource_grants (resource, tenant, access, granted_by) VALUES ('links', 'a', 'read', 'test');",
+    );
     // Names and numbers alone.
-    for path in ["/usage", "/charts", "/charts/builds", "/charts/nodes"] {
+    for path in ["/usage", "/charts", "/charts/builds", "/charts/nodes", "/resources", "/resources/links"] {
         site.ledger.page(path, &cookies.admin, 200, &[]);
     }
 }

@@ -66,7 +66,7 @@ fn dispatcher() -> Dispatcher {
         route.aliases.insert(AliasName::live(), key.version);
         let name = &(key.tenant.clone(), key.function.clone());
         route.images.insert(key.version, Arc::new(VerifiedImage::declaring_for_test(key, declared)));
-        dispatcher.route(&[RouteChange { name, route: &route, revoked: None }]);
+        dispatcher.route(&[RouteChange { name, route: &route, revoked: None, resources: None }]);
     }
     dispatcher.note_whole();
     dispatcher

@@ -5,16 +5,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mfaas_abi::{Status, SuspendedFrame};
+use mfaas_abi::{DONE, Status, SuspendedFrame, limits};
+use mfaas_broker_protocol::CommitResult;
 use mfaas_dispatch::{JobId, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Completion, RingError};
 use tokio::sync::oneshot;
 
 use super::clock::Clock;
-use super::suspended::{Kept, KeptBytes, Rest, Timers, wipe};
-use crate::serving::call::{Answered, Used};
-use crate::serving::intake::Call;
+use super::data::{DataCalls, NotBegun};
+use super::kept_bytes::KeptBytes;
+use super::suspended::{Kept, Rest, Timers, wipe};
+use crate::serving::call::{Answered, Earlier};
+use crate::serving::intake::{Call, ConnectionNumber};
 use crate::serving::log_forwarder::LogForwarder;
 use crate::usage::Usage;
 
@@ -66,6 +69,10 @@ pub(super) struct PendingCalls {
     completed: Option<JobId>,
     timers: Timers,
     kept_bytes: KeptBytes,
+    /// Calls that reach data.
+    data: DataCalls,
+    /// Operations that ended with a connection to the broker, of which their calls have not heard.
+    lost: Vec<(JobId, u32)>,
     /// Who is to hear when nobody waits any more.
     stopped: Option<oneshot::Sender<()>>,
     usage: Arc<Usage>,
@@ -73,10 +80,11 @@ pub(super) struct PendingCalls {
 }
 
 impl PendingCalls {
-    pub(super) fn new(usage: Arc<Usage>, log_forwarder: Arc<LogForwarder>) -> Self {
-        let (tickets, completed, stopped, timers, kept_bytes) = Default::default();
+    pub(super) fn new(usage: Arc<Usage>, log_forwarder: Arc<LogForwarder>, data: DataCalls) -> Self {
+        let (tickets, completed, stopped, timers, lost) = Default::default();
+        let kept_bytes = KeptBytes::of_waiting();
         let completion = Completion::new();
-        Self { tickets, completion, completed, timers, kept_bytes, stopped, usage, log_forwarder }
+        Self { tickets, completion, completed, timers, kept_bytes, data, lost, stopped, usage, log_forwarder }
     }
 
     /// The call was accepted as this job.
@@ -102,7 +110,9 @@ impl PendingCalls {
             self.tickets.get_mut(job.index()).and_then(Option::as_mut)?;
         *part = Some(now);
         match kept {
-            Some(kept) => Some(Begin { call, frame: kept.resume(), resumes: true }),
+            Some(kept) => {
+                Some(Begin { call, frame: kept.resume(call.served.body_bytes_max()), resumes: true })
+            }
             None => {
                 *started = Some(now);
                 Some(Begin { call, frame: &call.frame, resumes: false })
@@ -112,7 +122,7 @@ impl PendingCalls {
 
     /// Takes over what a worker reported last, of a call that waits, and says what becomes of it.
     pub(super) fn suspend(&mut self, job: JobId, now: Moment, clock: &Clock) -> Rest {
-        let Self { tickets, completion, completed, timers, kept_bytes, log_forwarder, .. } = self;
+        let Self { tickets, completion, completed, timers, kept_bytes, data, log_forwarder, .. } = self;
         let Some(ticket) = tickets.get_mut(job.index()).and_then(Option::as_mut) else {
             return Rest::Ends(Outcome::Lost);
         };
@@ -120,20 +130,97 @@ impl PendingCalls {
         *completed = None;
         ticket.ran += ticket.part.take().map_or(Duration::ZERO, |part| clock.between(part, ticks()));
         let Ticket { call, kept, .. } = ticket;
-        // A call that has waited is never run again.
-        call.frame = Vec::new();
         let (logs, message) = (std::mem::take(&mut completion.logs), std::mem::take(&mut completion.message));
         log_forwarder.function_output(&call.served, logs, message);
         let kept = kept.get_or_insert_default();
-        let rest = kept.suspend((job, now), completion, call.served.body_bytes_max(), timers);
+        let asked = match kept.suspend((job, now), completion, call.served.body_bytes_max(), timers) {
+            Ok(asked) => asked,
+            Err(outcome) => return Rest::Ends(outcome),
+        };
         if call.reply.is_closed() {
             return Rest::Ends(Outcome::DeadlinePassed);
         }
-        if kept_bytes.count(&call.served.key.tenant, kept) {
-            rest
+        for asked in asked {
+            let id = asked.id;
+            if let Err(NotBegun { code, message }) = data.operate(job, call, &mut kept.data, asked) {
+                kept.hear(id, code.number(), message.as_bytes());
+            }
+        }
+        // A call that has waited is run again only if others have changed the data that it saw.
+        if call.served.bindings.is_empty() || call.frame.len() > limits::FRAME_BYTES_MAX {
+            call.frame = Vec::new();
+        }
+        if kept.count(kept_bytes, &call.served.key.tenant, call.frame.capacity()) {
+            kept.rest()
         } else {
             Rest::Ends(Outcome::TooManySuspended)
         }
+    }
+
+    /// The broker says what came of an operation: what becomes of its call, if it waits for that.
+    pub(super) fn hear_data(
+        &mut self,
+        job: JobId,
+        id: u32,
+        (code, bytes): (u32, &[u8]),
+        needs_commit: bool,
+    ) -> Rest {
+        let Self { tickets, kept_bytes, .. } = self;
+        let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut).filter(|ticket| ticket.job == job);
+        let Some(Ticket { call, kept: Some(kept), .. }) = ticket else { return Rest::Waits };
+        if let Some(data) = &mut kept.data {
+            data.heard(needs_commit);
+        }
+        if !kept.awaits_data(id) {
+            return Rest::Waits;
+        }
+        let goes_on = kept.hear(id, code, bytes);
+        match (kept.count(kept_bytes, &call.served.key.tenant, call.frame.capacity()), goes_on) {
+            // In a worker it hears of it with the next part, or has no room then.
+            (_, false) => Rest::Waits,
+            (true, true) => Rest::GoesOn,
+            (false, true) => Rest::Ends(Outcome::TooManySuspended),
+        }
+    }
+
+    /// A connection to the broker is over, and the operations that were asked over it.
+    pub(super) fn lose_data(&mut self, connection: ConnectionNumber) {
+        self.data.lost(connection);
+        let of_connection = self.tickets.iter().flatten().filter_map(|ticket| {
+            let kept = ticket.kept.as_ref()?;
+            let is_of = kept.data.as_ref().is_some_and(|data| data.is_of(connection));
+            is_of.then(|| kept.open_data().into_iter().map(|id| (ticket.job, id)))
+        });
+        let lost: Vec<_> = of_connection.flatten().collect();
+        self.lost.extend(lost);
+    }
+
+    /// The next operation that was lost, of which its call is to hear. Takes what it tells from what is `left`.
+    pub(super) fn next_lost(&mut self, left: &mut usize) -> Option<(JobId, u32)> {
+        *left = left.checked_sub(1)?;
+        self.lost.pop()
+    }
+
+    /// The broker says what became of a call's changes.
+    pub(super) fn committed(&mut self, job: JobId, clock: &Clock, result: CommitResult) {
+        self.data.committed(job, clock, result);
+    }
+
+    /// The next call that is to run again by now. Takes what it looks at from what is `left`.
+    pub(super) fn next_rerun(&mut self, now: Moment, left: &mut usize) -> Option<Call> {
+        self.data.next_rerun(now, left)
+    }
+
+    /// What was copied for the call whose worker reported last, since it went on: what it heard of, in bytes.
+    pub(super) fn heard_bytes(&self, job: JobId) -> usize {
+        let ticket =
+            self.tickets.get(job.index()).and_then(Option::as_ref).filter(|ticket| ticket.job == job);
+        ticket.and_then(|ticket| ticket.kept.as_ref()).map_or(0, |kept| kept.heard_bytes())
+    }
+
+    /// Calls that have run and are not answered.
+    pub(super) fn concluding(&self) -> usize {
+        self.data.concluding()
     }
 
     /// Operations that the call began or cancelled whose worker reported last; none if it says so in no frame.
@@ -165,14 +252,15 @@ impl PendingCalls {
         timers.wake(now, left, |job, id| {
             let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut);
             let ticket = ticket.filter(|ticket| ticket.job == job);
-            ticket.and_then(|ticket| ticket.kept.as_mut()).is_some_and(|kept| kept.hear(id))
+            ticket.and_then(|ticket| ticket.kept.as_mut()).is_some_and(|kept| kept.hear(id, DONE, &[]))
         })
     }
 
-    /// When the next operation ends.
+    /// When the next operation ends, or something else of calls that wait is due.
     #[inline]
     pub(super) fn next_wake(&self) -> Option<Moment> {
-        self.timers.next()
+        let lost = (!self.lost.is_empty()).then_some(Moment(0));
+        self.timers.next().into_iter().chain(self.data.next_due()).chain(lost).min()
     }
 
     /// Has `collect` write what a worker reported, and keeps it for the answer.
@@ -200,19 +288,23 @@ impl PendingCalls {
     #[inline]
     pub(super) fn answer(&mut self, job: JobId, outcome: Outcome, clock: &Clock) {
         let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::take) else { return };
-        let Ticket { call: Call { served, since, reply, .. }, started, part, ran, kept, .. } = ticket;
-        let mut used = kept.map_or_else(Used::default, |kept| {
+        let Ticket { call, started, part, ran, kept, .. } = ticket;
+        let (served, mut data) = (Arc::clone(&call.served), None);
+        // What it used when it ran before, too.
+        let Earlier { mut used, ran: ran_before } = call.earlier;
+        if let Some(mut kept) = kept {
             kept.forget(job, &mut self.timers);
-            self.kept_bytes.forget(&served.key.tenant, &kept);
-            kept.used
-        });
+            kept.release(&mut self.kept_bytes, &served.key.tenant);
+            data = kept.data.take();
+            used.add_used(&kept.used);
+        }
         if outcome != Outcome::Finished && self.completed == Some(job) {
             // A part that ended with the call, and was to wait.
             used.add(&self.completion);
         }
         let now = ticks();
-        let queued = clock.between(since, started.unwrap_or(now));
-        let ran = ran + part.map_or(Duration::ZERO, |part| clock.between(part, now));
+        let queued = clock.between(call.since, started.unwrap_or(now));
+        let ran = ran_before + ran + part.map_or(Duration::ZERO, |part| clock.between(part, now));
         let mut completion = (outcome == Outcome::Finished && self.completed == Some(job))
             .then(|| used.before(std::mem::take(&mut self.completion)));
         let logs = completion
@@ -220,9 +312,14 @@ impl PendingCalls {
             .map(|output| (std::mem::take(&mut output.logs), std::mem::take(&mut output.message)));
         let for_log = Arc::clone(&served);
         let answered = Answered { outcome, completion, served, queued, ran, used };
-        self.usage.record(&answered);
-        // The caller may have hung up; the answer was given all the same.
-        let _ = reply.send(Ok(answered));
+        match data {
+            None => {
+                self.usage.record(&answered);
+                // The caller may have hung up; the answer was given all the same.
+                drop(call.reply.send(Ok(answered)));
+            }
+            Some(data) => self.data.end(job, clock, call, answered, data),
+        }
         // After the answer: nobody waits for log lines.
         match (outcome, logs) {
             (_, Some((logs, message))) => self.log_forwarder.function_output(&for_log, logs, message),
@@ -254,7 +351,7 @@ impl PendingCalls {
     /// Tells who asked for it once nobody waits any more.
     #[inline]
     pub(super) fn report_if_idle(&mut self, scheduler: &Scheduler) {
-        if self.stopped.is_some() && scheduler.is_idle() {
+        if self.stopped.is_some() && scheduler.is_idle() && self.data.concluding() == 0 {
             // The task that stopped the node may have lost patience.
             self.stopped.take().map(|stopped| stopped.send(()));
         }

@@ -25,8 +25,12 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    pub(super) fn new(published: Arc<Mutex<Published>>, rate: Rate) -> Self {
-        Self { published, pace: Pace::new(rate, PUBLISH_US) }
+    pub(super) fn new(rate: Rate) -> Self {
+        Self { published: Arc::default(), pace: Pace::new(rate, PUBLISH_US) }
+    }
+
+    pub(super) fn published(&self) -> Arc<Mutex<Published>> {
+        Arc::clone(&self.published)
     }
 
     /// Whether others have not been shown anything for a while at `now`, in ticks.
@@ -35,11 +39,13 @@ impl Publisher {
         self.pace.is_due(now)
     }
 
-    /// Shows what is now. Looking for bans goes through all functions, so that is done only when they changed.
-    pub(super) fn publish(&mut self, scheduler: &Scheduler, bans_changed: bool) {
+    /// Shows what is now; so many calls have run and are not answered. Looking for bans goes through all functions, so that is done only when they changed.
+    pub(super) fn publish(&mut self, scheduler: &Scheduler, concluding: usize, bans_changed: bool) {
         self.pace.restart();
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         published.snapshot = scheduler.snapshot();
+        // They wait, like those that are suspended.
+        published.snapshot.suspended += concluding;
         if bans_changed {
             published.banned.clear();
             published.banned.extend(scheduler.banned());

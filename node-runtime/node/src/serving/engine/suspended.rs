@@ -2,19 +2,17 @@
 //!
 //! What a worker says of them is hostile. A call that breaks the rules of its own operations is given up, and nobody else notices.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use mfaas_abi::limits::OPERATIONS_MAX;
-use mfaas_abi::{DONE, OperationKind, Record, SuspendedFrame};
+use mfaas_abi::limits::{self, OPERATIONS_MAX};
+use mfaas_abi::{OperationKind, Record, SuspendedFrame};
 use mfaas_dispatch::{JobId, Moment, Outcome};
 use mfaas_ident::TenantName;
 use mfaas_ring::Completion;
 
+use super::data::{Asked, DataCall};
+use super::kept_bytes::KeptBytes;
 use crate::serving::call::Used;
-
-/// What is kept of all calls together, and of those of one tenant, in bytes.
-const KEPT_BYTES_MAX: usize = 1 << 30;
-const TENANT_KEPT_BYTES_MAX: usize = KEPT_BYTES_MAX / 2;
 
 /// What an operation that has not ended takes besides, in bytes: where it is known by its identity, and by its time.
 const OPERATION_BYTES: usize = 160;
@@ -30,6 +28,15 @@ pub(super) enum Rest {
     Ends(Outcome),
 }
 
+/// An operation that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    /// Ends at that moment.
+    Sleep(Moment),
+    /// Ends when the broker says so.
+    Data,
+}
+
 /// What is kept of a call that waits, or goes on after it has waited. Its memory is wiped when it goes.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
@@ -37,38 +44,47 @@ pub(super) struct Kept {
     frame: Vec<u8>,
     /// Where the state begins in it.
     state_at: usize,
-    /// Outcomes that it has not heard of, as records.
-    outcomes: Vec<u8>,
-    /// Its operations that have not ended, and when each will.
-    open: BTreeMap<u32, Moment>,
+    /// Outcomes that it has not heard of, each as a record.
+    outcomes: VecDeque<Vec<u8>>,
+    /// Their bytes, and those that it heard of last.
+    outcome_bytes: usize,
+    heard_bytes: usize,
+    /// Its operations that have not ended.
+    open: BTreeMap<u32, Open>,
     /// It is in no worker, nor on its way into one.
     is_at_rest: bool,
     /// What it used before it waited.
     pub(super) used: Used,
+    /// Where its data is known, if it reaches any.
+    pub(super) data: Option<DataCall>,
     /// What it counts for in [`KeptBytes`].
     counted: usize,
 }
 
 impl Kept {
-    /// Takes over what a worker reported of the call.
+    /// Takes over what a worker reported of the call: the operations on data that it began, or how it ends.
     pub(super) fn suspend(
         &mut self,
         (job, now): (JobId, Moment),
         completion: &mut Completion,
         body_bytes_max: usize,
         timers: &mut Timers,
-    ) -> Rest {
+    ) -> Result<Vec<Asked>, Outcome> {
         self.used.add(completion);
         wipe(std::mem::replace(&mut self.frame, std::mem::take(&mut completion.response)));
-        let Some(SuspendedFrame { records, state }) = SuspendedFrame::decode(&self.frame, body_bytes_max)
-        else {
-            return Rest::Ends(Outcome::Stuck);
-        };
+        let SuspendedFrame { records, state } =
+            SuspendedFrame::decode(&self.frame, body_bytes_max).ok_or(Outcome::Stuck)?;
         self.state_at = self.frame.len() - state.len();
-        let mut began = records.map(|record| begin(&mut self.open, (job, now), &record, timers));
-        if !began.all(|one| one.is_some()) {
-            return Rest::Ends(Outcome::Stuck);
+        let (mut asked, unheard) = (Vec::new(), self.outcomes.len());
+        for record in records {
+            let data = begin((&mut self.open, unheard), (job, now), &record, timers).ok_or(Outcome::Stuck)?;
+            asked.extend(data);
         }
+        Ok(asked)
+    }
+
+    /// What becomes of it, when all that it began has begun.
+    pub(super) fn rest(&mut self) -> Rest {
         self.is_at_rest = self.outcomes.is_empty();
         match (self.is_at_rest, self.open.is_empty()) {
             (false, _) => Rest::GoesOn,
@@ -78,30 +94,70 @@ impl Kept {
     }
 
     /// An operation has ended; whether the call is to go on for that.
-    pub(super) fn hear(&mut self, id: u32) -> bool {
+    pub(super) fn hear(&mut self, id: u32, code: u32, bytes: &[u8]) -> bool {
         self.open.remove(&id);
-        Record { id, code: DONE, bytes: &[] }.append_to(&mut self.outcomes);
+        let mut outcome = Vec::new();
+        Record { id, code, bytes }.append_to(&mut outcome);
+        self.outcome_bytes += outcome.len();
+        self.outcomes.push_back(outcome);
         std::mem::take(&mut self.is_at_rest)
     }
 
-    /// The frame with which it goes on: what it has not heard of, and what it was.
-    pub(super) fn resume(&mut self) -> &[u8] {
+    /// Whether the broker has not said yet what comes of that operation.
+    pub(super) fn awaits_data(&self, id: u32) -> bool {
+        self.open.get(&id) == Some(&Open::Data)
+    }
+
+    /// The operations that the broker has not said anything of.
+    pub(super) fn open_data(&self) -> Vec<u32> {
+        self.open.iter().filter(|(_, open)| **open == Open::Data).map(|(id, _)| *id).collect()
+    }
+
+    /// The frame with which it goes on: what it has not heard of, as far as it has room for that at once, and what it was.
+    pub(super) fn resume(&mut self, body_bytes_max: usize) -> &[u8] {
+        let (mut count, mut bytes) = (0, 0);
+        for outcome in self.outcomes.iter().take(limits::RECORDS_MAX) {
+            if bytes + outcome.len() > limits::records_bytes_max(body_bytes_max) {
+                break;
+            }
+            (count, bytes) = (count + 1, bytes + outcome.len());
+        }
         let state = &self.frame[self.state_at..];
-        let head = SuspendedFrame::head(self.outcomes.len());
-        let mut frame = Vec::with_capacity(head.len() + self.outcomes.len() + state.len());
+        let head = SuspendedFrame::head(bytes);
+        let mut frame = Vec::with_capacity(head.len() + bytes + state.len());
         frame.extend_from_slice(&head);
-        frame.extend_from_slice(&self.outcomes);
+        for outcome in self.outcomes.drain(..count) {
+            frame.extend_from_slice(&outcome);
+            wipe(outcome);
+        }
         frame.extend_from_slice(state);
+        (self.outcome_bytes, self.heard_bytes) = (self.outcome_bytes - bytes, bytes);
         self.state_at = frame.len() - state.len();
         wipe(std::mem::replace(&mut self.frame, frame));
-        wipe(std::mem::take(&mut self.outcomes));
         &self.frame
+    }
+
+    /// The bytes of what it heard when it went on last.
+    pub(super) fn heard_bytes(&self) -> usize {
+        self.heard_bytes
+    }
+
+    /// Counts what is kept of it, its request of so many bytes included. Whether it may be.
+    pub(super) fn count(&mut self, bytes: &mut KeptBytes, tenant: &TenantName, request_bytes: usize) -> bool {
+        let after =
+            self.frame.capacity() + self.outcome_bytes + self.open.len() * OPERATION_BYTES + request_bytes;
+        bytes.replace(tenant, std::mem::replace(&mut self.counted, after), after)
+    }
+
+    /// Nothing is kept of it any more.
+    pub(super) fn release(&self, bytes: &mut KeptBytes, tenant: &TenantName) {
+        bytes.replace(tenant, self.counted, 0);
     }
 
     /// Nothing of it will end any more.
     pub(super) fn forget(&self, job: JobId, timers: &mut Timers) {
-        for (id, at) in &self.open {
-            timers.0.remove(&(*at, job, *id));
+        for (id, open) in &self.open {
+            timers.remove(*open, job, *id);
         }
     }
 }
@@ -109,7 +165,7 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         wipe(std::mem::take(&mut self.frame));
-        wipe(std::mem::take(&mut self.outcomes));
+        self.outcomes.drain(..).for_each(wipe);
     }
 }
 
@@ -121,30 +177,36 @@ pub(super) fn wipe(mut bytes: Vec<u8>) {
     std::hint::black_box(&bytes);
 }
 
-/// Does what a call asks for. `None` where it breaks a rule.
+/// Does what a call asks for, or gives it back if it is the broker's to do. `None` where it breaks a rule.
 fn begin(
-    open: &mut BTreeMap<u32, Moment>,
+    (open, unheard): (&mut BTreeMap<u32, Open>, usize),
     (job, now): (JobId, Moment),
     record: &Record<'_>,
     timers: &mut Timers,
-) -> Option<()> {
+) -> Option<Option<Asked>> {
+    // An operation that was overwritten here would leave its timer behind.
+    let has_room = open.len() < OPERATIONS_MAX && open.len() + unheard < limits::RECORDS_MAX;
+    let is_new = has_room && !open.contains_key(&record.id);
     match OperationKind::from_u32(record.code)? {
         OperationKind::Sleep => {
             let ns = u64::from_le_bytes(record.bytes.try_into().ok()?);
             let at = now.plus(ns.div_ceil(1_000));
-            // An operation that was overwritten here would leave its timer behind.
-            let is_new = open.len() < OPERATIONS_MAX && !open.contains_key(&record.id);
             is_new.then(|| {
-                open.insert(record.id, at);
+                open.insert(record.id, Open::Sleep(at));
                 timers.0.insert((at, job, record.id));
+                None
             })
         }
+        OperationKind::Data => is_new.then(|| {
+            open.insert(record.id, Open::Data);
+            Some(Asked { id: record.id, operation: record.bytes.to_vec() })
+        }),
         OperationKind::Cancel => {
             // It may have ended meanwhile.
-            if let Some(at) = open.remove(&record.id) {
-                timers.0.remove(&(at, job, record.id));
+            if let Some(cancelled) = open.remove(&record.id) {
+                timers.remove(cancelled, job, record.id);
             }
-            Some(())
+            Some(None)
         }
     }
 }
@@ -154,6 +216,13 @@ fn begin(
 pub(super) struct Timers(BTreeSet<(Moment, JobId, u32)>);
 
 impl Timers {
+    /// The operation ends at no moment any more.
+    fn remove(&mut self, open: Open, job: JobId, id: u32) {
+        if let Open::Sleep(at) = open {
+            self.0.remove(&(at, job, id));
+        }
+    }
+
     /// When the first does.
     pub(super) fn next(&self) -> Option<Moment> {
         self.0.first().map(|(at, ..)| *at)
@@ -175,41 +244,6 @@ impl Timers {
             }
         }
         None
-    }
-}
-
-/// What is kept of all calls, in bytes.
-#[derive(Debug, Default)]
-pub(super) struct KeptBytes {
-    all: usize,
-    by_tenant: HashMap<TenantName, usize>,
-}
-
-impl KeptBytes {
-    /// Counts what is kept of a call of the tenant. Whether it may be.
-    pub(super) fn count(&mut self, tenant: &TenantName, kept: &mut Kept) -> bool {
-        let after = kept.frame.capacity() + kept.open.len() * OPERATION_BYTES;
-        self.replace(tenant, std::mem::replace(&mut kept.counted, after), after)
-    }
-
-    /// Nothing is kept of a call any more.
-    pub(super) fn forget(&mut self, tenant: &TenantName, kept: &Kept) {
-        self.replace(tenant, kept.counted, 0);
-    }
-
-    /// Something is kept in the place of something else.
-    fn replace(&mut self, tenant: &TenantName, before: usize, after: usize) -> bool {
-        self.all = self.all - before + after;
-        let of_tenant = match self.by_tenant.get_mut(tenant) {
-            Some(of_tenant) => of_tenant,
-            None => self.by_tenant.entry(tenant.clone()).or_default(),
-        };
-        *of_tenant = *of_tenant - before + after;
-        let fits = *of_tenant <= TENANT_KEPT_BYTES_MAX && self.all <= KEPT_BYTES_MAX;
-        if *of_tenant == 0 {
-            self.by_tenant.remove(tenant);
-        }
-        fits
     }
 }
 

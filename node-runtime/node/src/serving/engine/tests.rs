@@ -1,9 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod data;
 mod waits;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use mfaas_abi::Status;
 use mfaas_attest::Declared;
 use mfaas_dispatch::{Limits, Outcome, SHARED_SLAB, SlabId, WorkerId};
-use mfaas_ident::{Access, AliasName, FunctionName, Isolation, TenantName};
+use mfaas_ident::{Access, AliasName, DataAccess, FunctionName, Isolation, ResourceName, TenantName};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Answer, Geometry, Job, Next, WorkerEnd, WorkerState};
 use mfaas_rules::codes;
@@ -71,9 +72,13 @@ impl Drop for Stage {
 
 impl Stage {
     async fn new() -> Self {
+        Self::with(NodeServices::default()).await
+    }
+
+    async fn with(services: NodeServices) -> Self {
         let limits = Limits { shared_workers: 1, workers_max: 4, ..Limits::NODE };
         let (dispatcher, intake, supervisor, tasks) =
-            connect(limits, NodeServices::default(), &WorkerSetup::default()).unwrap();
+            connect(limits, services, &WorkerSetup::default()).unwrap();
         let (passed, asked, first) = Default::default();
         let stage =
             Self { dispatcher: Arc::new(dispatcher), intake, supervisor, tasks, passed, asked, first };
@@ -142,8 +147,11 @@ impl Stage {
         slot: u32,
         declared: Declared,
     ) -> Vec<(ImageKey, Refused)> {
-        let image = Arc::new(VerifiedImage::declaring_for_test(key.clone(), declared));
-        let dispatcher = Arc::clone(&self.dispatcher);
+        self.define_image(VerifiedImage::declaring_for_test(key.clone(), declared), slot).await
+    }
+
+    async fn define_image(&self, image: VerifiedImage, slot: u32) -> Vec<(ImageKey, Refused)> {
+        let (image, dispatcher) = (Arc::new(image), Arc::clone(&self.dispatcher));
         let defining = tokio::spawn(async move { dispatcher.define(&[image]).await.unwrap() });
         match self.task() {
             Task::Load { function, slab, .. } => {
@@ -156,12 +164,16 @@ impl Stage {
 
     fn route(&self, live: &ImageKey) {
         let public = Declared { access: Some(Access::Public), ..Declared::default() };
-        let image = Arc::new(VerifiedImage::declaring_for_test(live.clone(), public));
+        self.route_image(VerifiedImage::declaring_for_test(live.clone(), public), None);
+    }
+
+    fn route_image(&self, image: VerifiedImage, resources: Option<&BTreeMap<ResourceName, DataAccess>>) {
+        let live = image.key().clone();
         let mut route = Route::default();
         route.aliases.insert(AliasName::live(), live.version);
-        route.images.insert(live.version, image);
+        route.images.insert(live.version, Arc::new(image));
         let name = &(live.tenant.clone(), live.function.clone());
-        self.dispatcher.route(&[RouteChange { name, route: &route, revoked: None }]);
+        self.dispatcher.route(&[RouteChange { name, route: &route, revoked: None, resources }]);
     }
 
     /// A worker whose end of the ring is the test's, and whose process only waits.
@@ -219,7 +231,10 @@ fn next(end: &mut WorkerEnd) -> Job {
 }
 
 fn reply(end: &mut WorkerEnd, response: &[u8]) {
-    let status = Status::Ok;
+    reply_with(end, Status::Ok, response);
+}
+
+fn reply_with(end: &mut WorkerEnd, status: Status, response: &[u8]) {
     let (logs, message, wall_ns, cpu_ns, memory_bytes) = (&[][..], &[][..], 1, 1, 1);
     let answer =
         Answer { status, cold: false, waits: false, response, logs, message, wall_ns, cpu_ns, memory_bytes };

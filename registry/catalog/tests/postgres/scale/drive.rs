@@ -11,12 +11,14 @@ use mfaas_delivery::{
     LogBatch, LogLevel, LogLine, NODE_PROTOCOL, Stage, UsageReport, UsageRow,
 };
 use mfaas_ident::{
-    CallScope, CrateName, Digest, Epoch, FunctionName, NodeName, TenantName, ToolchainId, VersionNumber,
+    CallScope, CrateName, DataAccess, Digest, Epoch, FunctionName, NodeName, ResourceKind, TenantName,
+    ToolchainId, VersionNumber,
 };
 use mfaas_rules::review::ReviewState;
 use uuid::Uuid;
 
 use crate::fixture::{LONG, World, actor, claim, function, person, tenant};
+use crate::resources::resource;
 use crate::reviews::acquirer;
 
 /// Pages are as long as the server makes them.
@@ -43,6 +45,7 @@ pub(super) async fn everything(world: &World, turn: &str) {
     people(world, turn).await;
     call_tokens(world, turn).await;
     machines(world, turn).await;
+    resources(world, turn).await;
     series(world).await;
     reviews(world, turn).await;
     acquires(world).await;
@@ -268,6 +271,28 @@ async fn machines(world: &World, turn: &str) {
     ran(told);
     ran(world.server.lift_ban(&actor(), 1).await);
     let _: NodeName = node;
+}
+
+/// What an operator and a tenant look at, and grants of what is bound by most.
+async fn resources(world: &World, turn: &str) {
+    let (shared, made) = (resource("r0"), resource(&format!("made-{turn}")));
+    world.server.create_resource(&actor(), &made, ResourceKind::Kv).await.unwrap();
+    for after in [None, Some(&shared)] {
+        assert!(!world.server.resources(after, PAGE, 21).await.unwrap().is_empty());
+    }
+    let busy = TenantName::parse("t0").unwrap();
+    for tenant in [None, Some(&busy)] {
+        assert_eq!(world.server.resource(&shared, tenant, PAGE).await.unwrap().1.len(), PAGE as usize);
+    }
+    assert!(!world.server.resources_of_tenant(&busy, None, PAGE).await.unwrap().is_empty());
+    for resource in [&shared, &made] {
+        for access in DataAccess::ALL {
+            world.server.grant_resource(&actor(), resource, &busy, access).await.unwrap();
+        }
+        world.server.revoke_resource(&actor(), resource, &busy).await.unwrap();
+    }
+    // The next turn finds what this one found.
+    world.server.grant_resource(&actor(), &shared, &busy, DataAccess::Read).await.unwrap();
 }
 
 async fn reviews(world: &World, turn: &str) {

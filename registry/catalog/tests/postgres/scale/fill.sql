@@ -167,6 +167,14 @@ INSERT INTO crates (name, version, checksum, features, direct, status, decided_b
 INSERT INTO version_crates (tenant, function, version, name, crate_version, checksum)
     SELECT tenant, name, version, 'c' || (i * 7 + n) % 500, '1.0.0', repeat('c', 64) FROM d, generate_series(1, 2) n
     ON CONFLICT DO NOTHING;
+INSERT INTO resources (name, kind, created_by) SELECT 'r' || i, 'kv', 'operator' FROM generate_series(0, 8999) i;
+-- A tenant has a few, and all of them have one.
+INSERT INTO resource_grants (resource, tenant, access, granted_by)
+    SELECT DISTINCT 'r' || CASE n WHEN 0 THEN 0 ELSE (i * 17 + n * 31) % 9000 END, 't' || i, 'read', 'operator'
+    FROM generate_series(0, 4999) i, generate_series(0, 20) n;
+INSERT INTO version_bindings (tenant, function, version, name, kind, resource, access)
+    SELECT tenant, name, version, 'b' || n, 'kv', 'r' || (i * 7 + n) % 9000, 'read' FROM d, generate_series(1, 2) n
+    WHERE i % 2 = 0;
 INSERT INTO dependency_caches (key, base, toolchain, lock, built_at)
     SELECT digest_of('cache', i), digest_of('base', i % 3), repeat('a', 64), 'lock', now() - (:functions - i) * interval '1 hour' FROM generate_series(1, :functions) i;
 INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)

@@ -23,6 +23,7 @@ const BOUNDED: &[(&str, &str)] = &[
     ("node_reports", "one row a machine"),
     ("nodes", "one row a machine"),
     ("policy_state", "one row"),
+    ("resources", "10,000 at most, which operators have made"),
     ("series_builds", "a row for each of 480 steps"),
     ("serving_sets", "the signer keeps a hundred"),
     ("sessions", "a thousand at most, none older than a day"),

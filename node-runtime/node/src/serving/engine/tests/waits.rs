@@ -6,7 +6,7 @@ use mfaas_abi::{DONE, OperationKind, Record, SuspendedFrame};
 use super::*;
 
 /// Puts the call that was taken aside, with so many microseconds of CPU time.
-fn put_aside(end: &mut WorkerEnd, operations: &[Record<'_>], state: &[u8], cpu_us: u64) {
+pub(super) fn put_aside(end: &mut WorkerEnd, operations: &[Record<'_>], state: &[u8], cpu_us: u64) {
     let mut records = Vec::new();
     operations.iter().for_each(|operation| operation.append_to(&mut records));
     let response = &*[&SuspendedFrame::head(records.len()), &*records, state].concat();
@@ -26,13 +26,23 @@ fn operation((id, bytes): &(u32, [u8; 8])) -> Record<'_> {
 
 /// Takes a call that goes on: what it hears, by their identities, and its state.
 fn resumed(end: &mut WorkerEnd) -> (Job, Vec<u32>, Vec<u8>) {
+    resumed_with(end, |outcome| {
+        assert_eq!(outcome.code, DONE);
+        outcome.id
+    })
+}
+
+/// The same, with something else of what it hears.
+pub(super) fn resumed_with<T>(
+    end: &mut WorkerEnd,
+    hears: impl FnMut(Record<'_>) -> T,
+) -> (Job, Vec<T>, Vec<u8>) {
     let job = next(end);
     assert!(job.resumes, "{job:?}");
     let mut frame = vec![0; WorkerEnd::BUFFER_BYTES];
     let bytes = end.take_frame(&mut frame).unwrap();
     let SuspendedFrame { records, state } = SuspendedFrame::decode(&frame[..bytes], BODY_BYTES_MAX).unwrap();
-    let heard = records.inspect(|outcome| assert_eq!(outcome.code, DONE)).map(|outcome| outcome.id);
-    (job, heard.collect(), state.to_vec())
+    (job, records.map(hears).collect(), state.to_vec())
 }
 
 /// Its budget, what it used and what it was are one call's.
@@ -108,7 +118,7 @@ async fn a_call_that_can_never_go_on_is_given_up() {
     for (operations, why) in [
         (vec![], "nothing"),
         (vec![good, good], "two of one identity"),
-        (vec![Record { code: 3, ..good }], "an unknown kind"),
+        (vec![Record { code: 99, ..good }], "an unknown kind"),
         (vec![Record { bytes: &odd, ..good }], "a time that is none"),
         (many, "too many at a time"),
         (vec![good, Record { code: OperationKind::Cancel as u32, bytes: &[], ..good }], "what it cancelled"),

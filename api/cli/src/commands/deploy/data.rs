@@ -1,0 +1,87 @@
+//! What data a new version reaches that the one before it did not, and the other way round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mfaas_ident::{Bindings, DataAccess, FunctionName, ResourceKind, ResourceName, VersionNumber};
+use mfaas_wire::{FunctionView, VersionView};
+use serde::Serialize;
+
+use crate::client::Client;
+use crate::failure::Failure;
+
+/// A resource that two versions do not reach in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct DataChange {
+    kind: ResourceKind,
+    resource: ResourceName,
+    /// What the version before may do with it; nothing if it does not reach it.
+    before: Option<DataAccess>,
+    /// What the new one may.
+    after: Option<DataAccess>,
+}
+
+impl DataChange {
+    /// For people.
+    pub(super) fn line(&self) -> String {
+        let Self { kind, resource, before, after } = self;
+        let what = match (before, after) {
+            (_, Some(DataAccess::Write)) => "now also writes",
+            (Some(DataAccess::Write), Some(DataAccess::Read)) => "no longer writes",
+            (_, Some(DataAccess::Read)) => "now also reads",
+            (_, None) => "no longer reaches",
+        };
+        format!("{what} {kind} `{resource}`")
+    }
+}
+
+/// What the version reaches that is live now; nothing where none is.
+pub(super) async fn of_live(client: &Client, name: &FunctionName) -> Result<Bindings, Failure> {
+    let function: Option<FunctionView> = found(client.get(&format!("/v1/functions/{name}")).await)?;
+    let Some(version) = function.and_then(|function| function.live_version) else {
+        return Ok(Bindings::new());
+    };
+    Ok(of_version(client, name, version).await?.unwrap_or_default())
+}
+
+/// What a version reaches, if it is still there.
+pub(super) async fn of_version(
+    client: &Client,
+    name: &FunctionName,
+    version: VersionNumber,
+) -> Result<Option<Bindings>, Failure> {
+    let path = format!("/v1/functions/{name}/versions/{version}");
+    Ok(found(client.get::<VersionView>(&path).await)?.map(|version| version.bindings))
+}
+
+/// The answer, or nothing if what was asked for is not there.
+fn found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(Failure::Problem(problem)) if problem.status == 404 => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// By resource: a function may have several names for one, and reaches it as far as the widest of them does.
+pub(super) fn changes(before: &Bindings, after: &Bindings) -> Vec<DataChange> {
+    let (before, after) = (reach(before), reach(after));
+    let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let change = |of: &(ResourceKind, ResourceName)| {
+        let (kind, resource) = of.clone();
+        let (before, after) = (before.get(of).copied(), after.get(of).copied());
+        (before != after).then_some(DataChange { kind, resource, before, after })
+    };
+    all.into_iter().filter_map(change).collect()
+}
+
+fn reach(bindings: &Bindings) -> BTreeMap<(ResourceKind, ResourceName), DataAccess> {
+    let mut reached = BTreeMap::new();
+    for bound in bindings.values() {
+        let widest = reached.entry((bound.kind, bound.resource.clone())).or_insert(bound.access);
+        *widest = bound.access.max(*widest);
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Resources: data of the site that functions bind, and which tenants may.
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{Bindings, DataAccess, ResourceKind, ResourceName, TenantName};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::schema;
+
+/// Body of the request that makes a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateResource {
+    /// Its name, which is never used for anything else.
+    #[schema(value_type = schema::ResourceName)]
+    pub name: ResourceName,
+    /// What it is.
+    #[schema(value_type = schema::ResourceKind)]
+    pub kind: ResourceKind,
+}
+
+/// Body of the request that grants a resource to a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GrantResource {
+    /// What the tenant's functions may do with it; `write` includes `read`.
+    #[schema(value_type = schema::DataAccess)]
+    pub access: DataAccess,
+}
+
+/// Data of the site, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResourceView {
+    /// What functions bind it by.
+    #[schema(value_type = schema::ResourceName)]
+    pub name: ResourceName,
+    /// What it is.
+    #[schema(value_type = schema::ResourceKind)]
+    pub kind: ResourceKind,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// Who made it, as the audit log names them; for operators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// What the one tenant that the list is about may do with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DataAccess>)]
+    pub access: Option<DataAccess>,
+    /// The tenants that may bind it, by name; in an operator's list of all resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<ResourceGrantView>,
+    /// Whether there are more grants than stand here.
+    #[serde(default)]
+    pub truncated: bool,
+}
+
+/// That a tenant may bind a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResourceGrantView {
+    /// The tenant.
+    #[schema(value_type = schema::TenantName)]
+    pub tenant: TenantName,
+    /// What its functions may do with the resource; `write` includes `read`.
+    #[schema(value_type = schema::DataAccess)]
+    pub access: DataAccess,
+    /// Since when.
+    pub granted_at: DateTime<Utc>,
+    /// Who said so, as the audit log names them.
+    pub granted_by: String,
+}
+
+/// Bindings on one line, for example `links (read kv short-links)`; `-` for none.
+pub fn bindings_text(bindings: &Bindings) -> String {
+    let texts: Vec<_> = bindings
+        .iter()
+        .map(|(name, bound)| format!("{name} ({} {} {})", bound.access, bound.kind, bound.resource))
+        .collect();
+    if texts.is_empty() { "-".to_owned() } else { texts.join(", ") }
+}

@@ -1,0 +1,351 @@
+//! One connection of a node: its calls, and what they ask for.
+//!
+//! What is asked for is done as it comes, and answered as it ends; the operations of one call one behind the other, since each sees what
+//! those before it changed. The connection is always read: a tenant that asks for too much is refused, and nobody else waits for that.
+
+use std::collections::HashMap;
+use std::future::{poll_fn, ready};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Instant;
+
+use mfaas_broker_protocol::{
+    Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode,
+    message_bytes,
+};
+use mfaas_ident::{DataAccess, ResourceKind, ResourceName};
+use mfaas_kv::{KvError, Transaction};
+use mfaas_rules::codes;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+
+use crate::broker::Broker;
+use crate::refusal::Refusal;
+use crate::turns::{OPERATION_WEIGHT, Open};
+use crate::{kv, meters};
+
+/// Messages that wait to be written.
+const OUTGOING_MAX: usize = 256;
+/// Calls of one connection that have not ended: more than a node suspends.
+const CALLS_MAX: usize = 200_000;
+
+/// Why a connection ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectionError {
+    #[error("its socket: {0}")]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    #[error("it speaks protocol {0}, this broker {PROTOCOL}: update the older of the two")]
+    OtherProtocol(u32),
+    #[error("more than {CALLS_MAX} calls at once")]
+    TooManyCalls,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+struct Call {
+    caller: Caller,
+    transaction: Arc<Mutex<Transaction>>,
+    /// Whether its answer counts only after a commit, as far as is known.
+    needs_commit: AtomicBool,
+    /// Nothing of it begins any more.
+    is_over: AtomicBool,
+    /// What it held was too much, and is gone: it cannot be committed.
+    is_lost: AtomicBool,
+}
+
+/// The turn of an operation among those of its call.
+type InCall = Pin<Box<dyn Future<Output = OwnedMutexGuard<Transaction>> + Send>>;
+
+impl Call {
+    fn new(caller: Caller) -> Self {
+        let (transaction, needs_commit, is_over, is_lost) = Default::default();
+        Self { caller, transaction, needs_commit, is_over, is_lost }
+    }
+
+    /// Queues up behind what the call has asked for before: in the order in which this is called.
+    async fn queue(&self) -> InCall {
+        let mut turn: InCall = Box::pin(Arc::clone(&self.transaction).lock_owned());
+        // Whoever is polled first is first.
+        match poll_fn(|context| Poll::Ready(turn.as_mut().poll(context))).await {
+            Poll::Ready(transaction) => Box::pin(ready(transaction)),
+            Poll::Pending => turn,
+        }
+    }
+}
+
+/// What is asked of a resource.
+#[derive(Debug)]
+struct Operation {
+    id: u32,
+    resource: ResourceName,
+    kind: ResourceKind,
+    access: DataAccess,
+    request: Vec<u8>,
+}
+
+/// Serves a node until it leaves.
+pub(crate) async fn serve(stream: UnixStream, broker: &Arc<Broker>) -> Result<(), ConnectionError> {
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    writer.write_all(&encode(&Hello { protocol: PROTOCOL })?).await?;
+    match read::<Hello>(&mut reader).await? {
+        Some(Hello { protocol: PROTOCOL }) => {}
+        Some(Hello { protocol }) => return Err(ConnectionError::OtherProtocol(protocol)),
+        None => return Ok(()),
+    }
+    let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
+    let mut node = Node { broker: Arc::clone(broker), calls: HashMap::new(), outgoing };
+    let served = tokio::select! {
+        served = node.serve(&mut reader) => served,
+        written = write(writer, messages) => written,
+    };
+    node.leave();
+    served
+}
+
+/// A node, from the side of the broker.
+struct Node {
+    broker: Arc<Broker>,
+    calls: HashMap<u64, Arc<Call>>,
+    outgoing: mpsc::Sender<FromBroker>,
+}
+
+impl Node {
+    async fn serve(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Result<(), ConnectionError> {
+        while let Some(message) = read::<ToBroker>(reader).await? {
+            match message {
+                ToBroker::Begin { call, caller } => self.begin(call, caller)?,
+                ToBroker::Operate { call, id, resource, kind, access, request } => {
+                    self.operate(call, Operation { id, resource, kind, access, request }).await;
+                }
+                ToBroker::Commit { call } => self.commit(call).await,
+                ToBroker::Forget { call } => {
+                    if let Some(call) = self.end(call) {
+                        self.forget(call);
+                    }
+                }
+                ToBroker::Settle { call, caller } => self.settle(call, caller),
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, number: u64, caller: Caller) -> Result<(), ConnectionError> {
+        if self.calls.len() >= CALLS_MAX {
+            return Err(ConnectionError::TooManyCalls);
+        }
+        if self.calls.insert(number, Arc::new(Call::new(caller))).is_none() {
+            meters::calls(true);
+        }
+        Ok(())
+    }
+
+    /// The call is over, if it had begun.
+    fn end(&mut self, number: u64) -> Option<Arc<Call>> {
+        let call = self.calls.remove(&number)?;
+        meters::calls(false);
+        call.is_over.store(true, Ordering::Release);
+        Some(call)
+    }
+
+    async fn operate(&self, number: u64, operation: Operation) {
+        // A node of ours names no call that has not begun, and waits for no answer about one.
+        let Some(call) = self.calls.get(&number) else { return };
+        let (id, kind, came) = (operation.id, operation.kind, Instant::now());
+        let Ok(open) = self.broker.turns.open(&call.caller.tenant, operation.request.len()) else {
+            let refused =
+                Err(Refusal::new(codes::MF1205, "as many operations of this tenant are open as may be"));
+            let needs_commit = call.needs_commit.load(Ordering::Acquire);
+            return tell(&self.outgoing, (number, id), kind, (refused, needs_commit), came).await;
+        };
+        let (broker, call, outgoing) = (Arc::clone(&self.broker), Arc::clone(call), self.outgoing.clone());
+        let turn = call.queue().await;
+        tokio::spawn(async move {
+            let transaction = turn.await;
+            if let Some(answered) = operate(&broker, &call, transaction, open, operation).await {
+                tell(&outgoing, (number, id), kind, answered, came).await;
+            }
+        });
+    }
+
+    async fn commit(&mut self, number: u64) {
+        let Some(call) = self.end(number) else {
+            // It began with a broker that is no more, or never.
+            let result = CommitResult::Unavailable;
+            let _ = self.outgoing.send(FromBroker::Committed { call: number, result }).await;
+            return;
+        };
+        let (broker, turn) = (Arc::clone(&self.broker), call.queue().await);
+        self.conclude(number, async move {
+            let mut transaction = turn.await;
+            let result = commit(&broker, &call, &transaction).await;
+            release(&broker, &call, &mut transaction);
+            result
+        });
+    }
+
+    fn settle(&self, number: u64, caller: Caller) {
+        let broker = Arc::clone(&self.broker);
+        self.conclude(number, async move { result_of(broker.store.give_up(&of_store(&caller)).await) });
+    }
+
+    /// Tells the node what a commit comes to. Goes on if the node leaves: what was begun is ended.
+    fn conclude(&self, call: u64, concluded: impl Future<Output = CommitResult> + Send + 'static) {
+        let outgoing = self.outgoing.clone();
+        tokio::spawn(async move {
+            let came = Instant::now();
+            let result = concluded.await;
+            meters::committed(result, came.elapsed());
+            let _ = outgoing.send(FromBroker::Committed { call, result }).await;
+        });
+    }
+
+    /// Nothing of the call takes effect.
+    fn forget(&self, call: Arc<Call>) {
+        let broker = Arc::clone(&self.broker);
+        tokio::spawn(async move {
+            let mut transaction = call.transaction.lock().await;
+            release(&broker, &call, &mut transaction);
+        });
+    }
+
+    /// Nothing of its calls takes effect but what was to be committed.
+    fn leave(&mut self) {
+        let numbers: Vec<u64> = self.calls.keys().copied().collect();
+        for call in numbers.into_iter().filter_map(|number| self.end(number)).collect::<Vec<_>>() {
+            self.forget(call);
+        }
+    }
+}
+
+/// What came of an operation, and whether the call now needs a commit.
+type Operated = (Result<Vec<u8>, Refusal>, bool);
+
+/// Tells the node what came of an operation. It may have left.
+async fn tell(
+    outgoing: &mpsc::Sender<FromBroker>,
+    (call, id): (u64, u32),
+    kind: ResourceKind,
+    (answered, needs_commit): Operated,
+    came: Instant,
+) {
+    let outcome = answered.as_ref().map_or_else(|refusal| refusal.code.id(), |_| "done");
+    meters::operated(kind, outcome, came.elapsed());
+    let (code, bytes) = match answered {
+        Ok(bytes) => (0, bytes),
+        Err(Refusal { code, message }) => (code.number(), message.into_bytes()),
+    };
+    let _ = outgoing.send(FromBroker::Outcome { call, id, code, bytes, needs_commit }).await;
+}
+
+/// Does an operation when it is its tenant's turn; nothing if the call is over before.
+async fn operate(
+    broker: &Broker,
+    call: &Call,
+    mut transaction: OwnedMutexGuard<Transaction>,
+    open: Open,
+    operation: Operation,
+) -> Option<Operated> {
+    let Operation { resource, kind, access, request, .. } = operation;
+    let tenant = &call.caller.tenant;
+    let _turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
+    if call.is_over.load(Ordering::Acquire) {
+        return None;
+    }
+    let too_much = || {
+        let message = "calls that have not ended hold as much data as may be held";
+        (Err(Refusal::new(codes::MF1205, message)), true)
+    };
+    if call.is_lost.load(Ordering::Acquire) || !broker.held.has_room(tenant) {
+        return Some(too_much());
+    }
+    let before = transaction.held_bytes();
+    let answered = match kind {
+        ResourceKind::Kv => kv::answer(&broker.store, &mut transaction, (&resource, access), &request).await,
+    };
+    if !broker.held.replace(tenant, before, transaction.held_bytes()) {
+        // What it holds is given up, so it cannot be committed: a part of it would be.
+        release(broker, call, &mut transaction);
+        call.is_lost.store(true, Ordering::Release);
+        return Some(too_much());
+    }
+    call.needs_commit.fetch_or(transaction.needs_commit(), Ordering::AcqRel);
+    Some((answered, transaction.needs_commit()))
+}
+
+/// Lets what the call changed take effect, when what it had begun before has ended.
+async fn commit(broker: &Broker, call: &Call, transaction: &Transaction) -> CommitResult {
+    if call.is_lost.load(Ordering::Acquire) {
+        return CommitResult::Unavailable;
+    }
+    let open = broker.turns.open_commit(&call.caller.tenant);
+    let _turn = open.turn(OPERATION_WEIGHT + transaction.held_bytes()).await;
+    result_of(broker.store.commit(&of_store(&call.caller), transaction).await)
+}
+
+/// Nothing is held of the call any more.
+fn release(broker: &Broker, call: &Call, transaction: &mut Transaction) {
+    broker.held.replace(&call.caller.tenant, transaction.held_bytes(), 0);
+    *transaction = Transaction::default();
+}
+
+fn result_of(committed: Result<mfaas_kv::Committed, KvError>) -> CommitResult {
+    match committed {
+        Ok(_) => CommitResult::Done,
+        Err(KvError::Conflict | KvError::Busy) => CommitResult::Conflict,
+        Err(error @ KvError::Unacknowledged(_)) => {
+            tracing::error!(%error, "it is not known whether the changes of a call took effect");
+            CommitResult::Unknown
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the changes of a call could not be committed");
+            CommitResult::Unavailable
+        }
+    }
+}
+
+fn of_store(caller: &Caller) -> mfaas_kv::Caller {
+    let Caller { id, tenant, function, version, trace } = caller.clone();
+    mfaas_kv::Caller { call: id, tenant, function, version, trace }
+}
+
+/// The next message; nothing at the end.
+async fn read<M: DeserializeOwned>(
+    reader: &mut (impl AsyncRead + Unpin),
+) -> Result<Option<M>, ConnectionError> {
+    let mut head = [0; HEAD_BYTES];
+    match reader.read_exact(&mut head).await {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    };
+    let mut message = vec![0; message_bytes(head)?];
+    reader.read_exact(&mut message).await?;
+    Ok(Some(decode(&message)?))
+}
+
+/// Writes what there is to tell, until nobody tells anything any more.
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    mut messages: mpsc::Receiver<FromBroker>,
+) -> Result<(), ConnectionError> {
+    let mut frames = Vec::new();
+    while let Some(message) = messages.recv().await {
+        frames.extend_from_slice(&encode(&message)?);
+        while let Ok(message) = messages.try_recv() {
+            frames.extend_from_slice(&encode(&message)?);
+        }
+        writer.write_all(&frames).await?;
+        frames.clear();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Operations on key-value data: what a function wrote, read within limits and done.
+
+use std::time::Duration;
+
+use mfaas_abi::limits::{KV_KEYS_MAX, OUTCOME_BYTES_MAX};
+use mfaas_abi::{KvExpiry, KvReply, KvRequest};
+use mfaas_ident::{DataAccess, ResourceName};
+use mfaas_kv::{Expiry, Key, Place, Store, Transaction};
+use mfaas_rules::codes;
+
+use crate::refusal::Refusal;
+
+const _: () = assert!(KV_KEYS_MAX == mfaas_kv::limits::SCAN_ENTRIES_MAX, "a scan fills an outcome");
+
+/// Does what a function asks of a resource, which it may look at or also change.
+pub(crate) async fn answer(
+    store: &Store,
+    transaction: &mut Transaction,
+    (resource, access): (&ResourceName, DataAccess),
+    request: &[u8],
+) -> Result<Vec<u8>, Refusal> {
+    let request = KvRequest::decode(request)
+        .ok_or_else(|| Refusal::new(codes::MF1207, "the operation is not one of key-value data"))?;
+    if request.writes() && access < DataAccess::Write {
+        let message = format!("the function may look at `{resource}`, and not change it");
+        return Err(Refusal::new(codes::MF1201, message));
+    }
+    let place = |key: &[u8]| Ok::<_, Refusal>(Place { resource: resource.clone(), key: Key::new(key)? });
+    let reply = match request {
+        KvRequest::Get { keys } => {
+            let keys: Vec<Key> = keys.into_iter().map(Key::new).collect::<Result<_, _>>()?;
+            let values = transaction.get(store, resource, &keys).await?;
+            KvReply::Values(values.iter().map(Option::as_deref).collect()).encode()
+        }
+        KvRequest::Put { key, value, expiry } => {
+            let expiry = match expiry {
+                KvExpiry::Never => Expiry::Never,
+                KvExpiry::AfterMs(ms) => Expiry::After(Duration::from_millis(ms)),
+            };
+            transaction.put(place(key)?, value.to_vec(), expiry)?;
+            KvReply::Done.encode()
+        }
+        KvRequest::Delete { key } => {
+            transaction.delete(place(key)?)?;
+            KvReply::Done.encode()
+        }
+        KvRequest::Increment { key, by } => {
+            KvReply::Number(transaction.increment(store, place(key)?, by).await?).encode()
+        }
+        KvRequest::CompareAndSet { key, expected, value } => {
+            let value = value.map(<[u8]>::to_vec);
+            let changed = transaction.compare_and_set(store, place(key)?, expected, value).await?;
+            KvReply::Changed(changed).encode()
+        }
+        KvRequest::Scan { prefix, after, limit } => {
+            let after = after.map(Key::new).transpose()?;
+            let page = transaction.scan(store, resource, prefix, after.as_ref(), limit as usize).await?;
+            let entries = page.entries.iter().map(|(key, value)| (key.as_bytes(), &**value)).collect();
+            KvReply::Page { entries, next: page.next.as_ref().map(Key::as_bytes) }.encode()
+        }
+    };
+    if reply.len() > OUTCOME_BYTES_MAX {
+        let message = format!(
+            "{} bytes of one operation's outcome, the limit is {OUTCOME_BYTES_MAX}: ask for fewer keys at once",
+            reply.len()
+        );
+        return Err(Refusal::new(codes::MF1202, message));
+    }
+    Ok(reply)
+}

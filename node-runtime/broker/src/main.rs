@@ -1,0 +1,111 @@
+//! `mfaas-broker`: reads and changes data for the functions of a node.
+//!
+//! It alone holds the credentials and the connections. A node asks over a Unix socket, in the name of calls; what a call may reach
+//! the node knows from signed documents. What a call asks for is a function's, and hostile: it is read here, within limits.
+//!
+//! Calls that have begun live here in memory, each with what it has read and wants to change ([`mfaas_kv`]). If the broker ends,
+//! they are lost and have changed nothing.
+
+mod broker;
+mod config;
+mod connection;
+mod held;
+mod kv;
+mod meters;
+mod refusal;
+mod socket;
+mod turns;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use mfaas_ident::BuildVersion;
+use mfaas_kv::Store;
+use mfaas_startup::{Shutdown, Variables, write_ready_file};
+use serde_json::{Map, Value};
+
+use crate::broker::Broker;
+use crate::config::Config;
+use crate::held::Held;
+use crate::turns::Turns;
+
+/// How often what has expired is removed.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// Reads and changes data for the functions of this node; settings are read from the environment.
+#[derive(Debug, clap::Parser)]
+#[command(name = "mfaas-broker", version = BuildVersion::this().as_str())]
+struct Arguments {}
+
+#[expect(clippy::print_stderr, reason = "the one place where this program speaks to a terminal")]
+fn main() -> ExitCode {
+    let Arguments {} = Arguments::parse();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mfaas-broker: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    mfaas_startup::install_tls_provider()?;
+    mfaas_startup::start_log()?;
+    let config = Config::read(&Variables::of_process())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("broker")
+        .enable_all()
+        .build()
+        .context("starting the asynchronous runtime")?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let mut shutdown = Shutdown::listen().context("listening for signals")?;
+    let names = (env!("CARGO_PKG_NAME"), BuildVersion::this().as_str());
+    let shown = mfaas_process_metrics::show_at(config.metrics_listen, names, meters::describe)?;
+    let store = Store::open(&config.database_url, config.connections)
+        .await
+        .context("MFAAS_DATA_DATABASE_URL: opening the database of functions' data")?;
+    // As many at a time as have a connection; reads and commits have their own.
+    let turns = Arc::new(Turns::new(config.connections as usize));
+    let broker = Arc::new(Broker { store: store.clone(), turns, held: Held::default() });
+    let listener = socket::listen(&config.socket)
+        .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
+    if let Some(file) = &config.ready_file {
+        let shown: Map<String, Value> =
+            shown.map(|address| ("metrics".to_owned(), address.to_string().into())).into_iter().collect();
+        write_ready_file(file, shown).context("MFAAS_READY_FILE")?;
+    }
+    tracing::info!(socket = %config.socket.display(), "the broker is up");
+    tokio::select! {
+        () = socket::accept(&listener, &config.users, &broker) => {}
+        () = sweep(&store) => {}
+        signal = shutdown.requested() => tracing::info!(signal, "the broker stops"),
+    }
+    Ok(())
+}
+
+/// Removes what has expired, again and again.
+async fn sweep(store: &Store) {
+    let mut may_be_more = false;
+    loop {
+        if !may_be_more {
+            tokio::time::sleep(SWEEP).await;
+        }
+        may_be_more = match store.sweep().await {
+            Ok(swept) => {
+                meters::swept(&swept);
+                swept.may_be_more()
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what has expired could not be removed");
+                false
+            }
+        };
+    }
+}

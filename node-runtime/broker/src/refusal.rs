@@ -1,0 +1,35 @@
+//! Why an operation has not done what it was asked for: a stable code, and a sentence that the function sees.
+
+use mfaas_kv::KvError;
+use mfaas_rules::{Code, codes};
+
+/// Why an operation has not done what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+impl From<KvError> for Refusal {
+    fn from(error: KvError) -> Self {
+        let code = match &error {
+            KvError::Key(_) | KvError::Limit { .. } => codes::MF1202,
+            KvError::NotANumber | KvError::Overflow => codes::MF1203,
+            KvError::Conflict | KvError::Busy => codes::MF1204,
+            KvError::Unacknowledged(_) => codes::MF1206,
+            KvError::Unavailable(cause) => {
+                // The function learns that it is our fault, and the operator what it is.
+                tracing::warn!(%cause, "an operation failed");
+                codes::MF1205
+            }
+            KvError::Address(_) | KvError::SeveralServers(_) | KvError::Schema(_) => codes::MF1205,
+        };
+        Self::new(code, error.to_string())
+    }
+}

@@ -1,0 +1,262 @@
+//! The way to the broker of this node: one connection for each engine, kept up by a thread of its own.
+//!
+//! The engine never waits for it. What it asks is queued, within a bound; what comes back goes into the engine's queue. All that was
+//! asked over a connection is over with it: the engine hears that as well. Must never send over one connection what was
+//! meant for another: the broker would know nothing of the calls.
+
+use std::io::{self, BufReader, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use mfaas_broker_protocol::{
+    FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode, message_bytes,
+};
+use serde::de::DeserializeOwned;
+
+use super::intake::{ConnectionNumber, Event, Intake};
+
+/// What waits to be written, in bytes; the next operations are refused.
+const QUEUED_BYTES_MAX: usize = 64 << 20;
+/// Written at once, in bytes, unless there is less.
+const WRITTEN_BYTES: usize = 64 << 10;
+/// How often it is looked whether the connection still is one, and how long is waited before there is another.
+const LOOK: Duration = Duration::from_millis(100);
+/// The same where the broker is of another release: nothing changes soon.
+const OTHER_PROTOCOL_PAUSE: Duration = Duration::from_secs(5);
+/// How long a broker may take to say hello, or to read what is written.
+const EXCHANGE_MAX: Duration = Duration::from_secs(10);
+
+/// There is no connection, or too much waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Away;
+
+/// What is to be written, and over which connection; over the next one if it is 0.
+#[derive(Debug)]
+struct Outgoing {
+    connection: ConnectionNumber,
+    frame: Vec<u8>,
+}
+
+/// What the engine and the threads share.
+#[derive(Debug, Default)]
+struct State {
+    /// The connection; 0 if there is none.
+    connection: AtomicU64,
+    queued_bytes: AtomicUsize,
+}
+
+/// The engine's end. The thread ends with it.
+#[derive(Debug)]
+pub(super) struct BrokerLink {
+    state: Arc<State>,
+    /// Nothing where the node has no broker.
+    queue: Option<Sender<Outgoing>>,
+}
+
+impl BrokerLink {
+    /// Begins to connect. What comes is told to `intake`.
+    pub(super) fn start(socket: Option<&Path>, intake: Intake) -> io::Result<Self> {
+        let state = Arc::<State>::default();
+        let Some(socket) = socket else { return Ok(Self { state, queue: None }) };
+        let (queue, outgoing) = mpsc::channel();
+        let link = Link { socket: socket.to_owned(), state: Arc::clone(&state), intake, outgoing };
+        std::thread::Builder::new().name("broker-link".to_owned()).spawn(move || link.run())?;
+        Ok(Self { state, queue: Some(queue) })
+    }
+
+    /// The connection there is.
+    pub(super) fn connection(&self) -> Option<ConnectionNumber> {
+        Some(self.state.connection.load(Ordering::Acquire)).filter(|connection| *connection != 0)
+    }
+
+    /// Sends over that connection, if it still is one and not too much waits. What ends a call is always sent: there is one for each.
+    pub(super) fn send(&self, connection: ConnectionNumber, message: &ToBroker) -> Result<(), Away> {
+        let is_end = matches!(message, ToBroker::Commit { .. } | ToBroker::Forget { .. });
+        let is_full = self.state.queued_bytes.load(Ordering::Relaxed) > QUEUED_BYTES_MAX;
+        if self.connection() != Some(connection) || (is_full && !is_end) {
+            return Err(Away);
+        }
+        self.queue(connection, message)
+    }
+
+    /// Sends over the next connection there is.
+    pub(super) fn send_when_connected(&self, message: &ToBroker) -> Result<(), Away> {
+        self.queue(0, message)
+    }
+
+    fn queue(&self, connection: ConnectionNumber, message: &ToBroker) -> Result<(), Away> {
+        let queue = self.queue.as_ref().ok_or(Away)?;
+        let frame = encode(message).map_err(|_| Away)?;
+        self.state.queued_bytes.fetch_add(frame.len(), Ordering::Relaxed);
+        queue.send(Outgoing { connection, frame }).map_err(|_| Away)
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+enum LinkError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    #[error("it speaks protocol {0}, this node {PROTOCOL}: update the older of the two")]
+    OtherProtocol(u32),
+}
+
+/// The engine is gone.
+struct Over;
+
+/// What the thread has.
+struct Link {
+    socket: PathBuf,
+    state: Arc<State>,
+    intake: Intake,
+    outgoing: Receiver<Outgoing>,
+}
+
+impl Link {
+    fn run(self) {
+        let (mut last, mut waiting, mut is_told) = (0, Vec::new(), false);
+        loop {
+            let pause = match self.connect() {
+                Ok(stream) => {
+                    last += 1;
+                    is_told = false;
+                    tracing::info!(socket = %self.socket.display(), "connected to the broker");
+                    if self.serve(last, &stream, &mut waiting).is_err() {
+                        return;
+                    }
+                    LOOK
+                }
+                Err(error) => {
+                    // Once, until there is news.
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::warn!(socket = %self.socket.display(), %error, "the broker cannot be reached; functions reach no data");
+                    }
+                    if matches!(error, LinkError::OtherProtocol(_)) { OTHER_PROTOCOL_PAUSE } else { LOOK }
+                }
+            };
+            match self.outgoing.recv_timeout(pause) {
+                Ok(outgoing) => self.keep(outgoing, &mut waiting),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<UnixStream, LinkError> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_write_timeout(Some(EXCHANGE_MAX))?;
+        stream.set_read_timeout(Some(EXCHANGE_MAX))?;
+        stream.write_all(&encode(&Hello { protocol: PROTOCOL })?)?;
+        let Hello { protocol } = read(&mut stream)?;
+        if protocol != PROTOCOL {
+            return Err(LinkError::OtherProtocol(protocol));
+        }
+        stream.set_read_timeout(None)?;
+        Ok(stream)
+    }
+
+    /// Writes and reads until the connection ends.
+    fn serve(
+        &self,
+        number: ConnectionNumber,
+        stream: &UnixStream,
+        waiting: &mut Vec<Vec<u8>>,
+    ) -> Result<(), Over> {
+        let reader = stream.try_clone().and_then(|stream| {
+            let (state, intake) = (Arc::clone(&self.state), self.intake.clone());
+            self.state.connection.store(number, Ordering::Release);
+            let name = "broker-reader".to_owned();
+            std::thread::Builder::new().name(name).spawn(move || read_all(number, stream, &state, &intake))
+        });
+        let written = match &reader {
+            Ok(_) => self.write_all(number, stream, waiting),
+            Err(error) => {
+                tracing::error!(%error, "the broker cannot be listened to");
+                self.state.connection.store(0, Ordering::Release);
+                // Something may have been sent already.
+                self.intake.send(Event::BrokerLost(number));
+                Ok(())
+            }
+        };
+        // The reader hears of it, and tells the engine.
+        let _ = stream.shutdown(Shutdown::Both);
+        if let Ok(reader) = reader {
+            let _ = reader.join();
+        }
+        written
+    }
+
+    /// Writes until the connection ends. What is meant for whichever connection there is, and may not have been written, waits for
+    /// the next one.
+    fn write_all(
+        &self,
+        number: ConnectionNumber,
+        mut stream: &UnixStream,
+        waiting: &mut Vec<Vec<u8>>,
+    ) -> Result<(), Over> {
+        let mut frames = waiting.concat();
+        while self.state.connection.load(Ordering::Acquire) == number {
+            if !frames.is_empty() && stream.write_all(&frames).is_err() {
+                return Ok(());
+            }
+            frames.clear();
+            waiting.clear();
+            let mut next = self.outgoing.recv_timeout(LOOK);
+            loop {
+                let outgoing = match next {
+                    Ok(outgoing) => outgoing,
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => return Err(Over),
+                };
+                // What was meant for an earlier connection means nothing any more.
+                if outgoing.connection == number || outgoing.connection == 0 {
+                    frames.extend_from_slice(&outgoing.frame);
+                }
+                self.keep(outgoing, waiting);
+                if frames.len() >= WRITTEN_BYTES {
+                    break;
+                }
+                next = self.outgoing.recv_timeout(Duration::ZERO);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is meant for whichever connection there is waits, until it is known to be written.
+    fn keep(&self, outgoing: Outgoing, waiting: &mut Vec<Vec<u8>>) {
+        self.state.queued_bytes.fetch_sub(outgoing.frame.len(), Ordering::Relaxed);
+        if outgoing.connection == 0 {
+            waiting.push(outgoing.frame);
+        }
+    }
+}
+
+/// Tells the engine what comes, and then that nothing more does.
+fn read_all(number: ConnectionNumber, stream: UnixStream, state: &State, intake: &Intake) {
+    let mut reader = BufReader::new(stream);
+    let error = loop {
+        match read::<FromBroker>(&mut reader) {
+            Ok(message) => intake.send(Event::Broker(message)),
+            Err(error) => break error,
+        }
+    };
+    tracing::warn!(%error, "the connection to the broker ended");
+    // First: nothing is sent over it any more that would not be told of.
+    let _ = state.connection.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
+    intake.send(Event::BrokerLost(number));
+}
+
+fn read<M: DeserializeOwned>(reader: &mut impl io::Read) -> Result<M, LinkError> {
+    let mut head = [0; HEAD_BYTES];
+    reader.read_exact(&mut head)?;
+    let mut message = vec![0; message_bytes(head)?];
+    reader.read_exact(&mut message)?;
+    Ok(decode(&message)?)
+}

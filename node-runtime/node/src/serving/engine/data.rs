@@ -1,0 +1,348 @@
+//! Calls that reach data: who asks the broker for them, and what becomes of them when they have answered.
+//!
+//! A call that changed something, or saw more than one thing, is answered only when the broker has committed that. If others have
+//! changed meanwhile what it saw, it did nothing and runs again, with another identity. What a call may do is looked up with each
+//! operation and once more before its commit: a grant that was revoked counts at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mfaas_abi::frame::RequestFrame;
+use mfaas_abi::{Status, split_binding};
+use mfaas_broker_protocol::{Caller, CommitResult, REQUEST_BYTES_MAX, ToBroker};
+use mfaas_dispatch::{JobId, Moment, Outcome};
+use mfaas_ident::{DataAccess, TraceParent};
+use mfaas_ring::clock::ticks;
+use mfaas_rules::{Code, codes};
+use uuid::Uuid;
+
+use super::clock::Clock;
+use super::kept_bytes::KeptBytes;
+use crate::serving::broker::BrokerLink;
+use crate::serving::call::{Answered, CallError, Earlier, Used};
+use crate::serving::grants::Grants;
+use crate::serving::intake::{Call, ConnectionNumber};
+use crate::usage::Usage;
+
+/// How long a commit is waited for, and then for what has become of it.
+const COMMIT_US_MAX: u64 = 30_000_000;
+/// A call that ran so long after it was accepted does not run again.
+const RERUN_MAX: Duration = Duration::from_secs(30);
+/// Requests and answers of calls that have run and are not answered, of all tenants and of one, in bytes.
+const CONCLUDING_BYTES_MAX: usize = 256 << 20;
+const TENANT_CONCLUDING_BYTES_MAX: usize = CONCLUDING_BYTES_MAX / 4;
+/// How often a call runs again because others changed what it saw.
+const RERUNS_MAX: u32 = 8;
+/// What is waited before, at most, doubled each time, in microseconds: calls that met are not to meet again.
+const RERUN_PAUSE_US: u64 = 2_000;
+
+/// What is known of a call that reaches data.
+#[derive(Debug)]
+pub(super) struct DataCall {
+    /// Where the broker knows it.
+    connection: ConnectionNumber,
+    caller: Caller,
+    /// What it has used, by the binding's place, and what it was allowed to do then.
+    used: BTreeMap<u32, DataAccess>,
+    needs_commit: bool,
+}
+
+/// An operation that a call began, as its function wrote it.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) id: u32,
+    pub(super) operation: Vec<u8>,
+}
+
+/// Why an operation was not begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NotBegun {
+    pub(super) code: Code,
+    pub(super) message: &'static str,
+}
+
+impl NotBegun {
+    const fn new(code: Code, message: &'static str) -> Self {
+        Self { code, message }
+    }
+
+    /// The broker is away, or was when the call began.
+    pub(super) const AWAY: Self = Self::new(codes::MF1205, "the data broker of the node does not answer");
+}
+
+/// What a call waits for that has run.
+#[derive(Debug)]
+enum Waits {
+    /// For its commit, or for what has become of it.
+    Commit { connection: ConnectionNumber, caller: Caller, answered: Box<Answered>, is_settling: bool },
+    /// For the time to run again.
+    Rerun,
+}
+
+/// A call that has run and is not answered.
+#[derive(Debug)]
+struct Concluding {
+    call: Call,
+    waits: Waits,
+    ends: Moment,
+    /// What it counts for.
+    bytes: usize,
+}
+
+/// Calls that reach data, beside their tickets.
+#[derive(Debug)]
+pub(super) struct DataCalls {
+    link: BrokerLink,
+    grants: Arc<Grants>,
+    concluding: HashMap<JobId, Concluding>,
+    ends: BTreeSet<(Moment, JobId)>,
+    bytes: KeptBytes,
+    usage: Arc<Usage>,
+}
+
+impl DataCalls {
+    pub(super) fn new(link: BrokerLink, grants: Arc<Grants>, usage: Arc<Usage>) -> Self {
+        let (concluding, ends) = Default::default();
+        let bytes = KeptBytes::within(CONCLUDING_BYTES_MAX, TENANT_CONCLUDING_BYTES_MAX);
+        Self { link, grants, concluding, ends, bytes, usage }
+    }
+
+    /// Asks the broker for what a call began.
+    pub(super) fn operate(
+        &self,
+        job: JobId,
+        call: &Call,
+        data: &mut Option<DataCall>,
+        asked: Asked,
+    ) -> Result<(), NotBegun> {
+        let served = &call.served;
+        let Asked { id, operation } = asked;
+        let unknown = NotBegun::new(codes::MF1207, "the function has no such binding");
+        let (place, request) = split_binding(&operation).ok_or(unknown.clone())?;
+        let binding = served.bindings.get(place as usize).ok_or(unknown)?;
+        if request.len() > REQUEST_BYTES_MAX {
+            return Err(NotBegun::new(codes::MF1202, "the operation has more bytes than one may have"));
+        }
+        let access = self.grants.access(&served.key, binding).ok_or(NotBegun::new(
+            codes::MF1201,
+            "the tenant is not granted the resource of this binding any more",
+        ))?;
+        let data = match data {
+            Some(data) => data,
+            None => data.insert(self.begin(job, call)?),
+        };
+        let message = ToBroker::Operate {
+            call: job.0,
+            id,
+            resource: binding.resource.clone(),
+            kind: binding.kind,
+            access,
+            request: request.to_vec(),
+        };
+        self.link.send(data.connection, &message).map_err(|_| NotBegun::AWAY)?;
+        let used = data.used.entry(place).or_insert(access);
+        *used = access.max(*used);
+        Ok(())
+    }
+
+    fn begin(&self, job: JobId, call: &Call) -> Result<DataCall, NotBegun> {
+        let served = &call.served;
+        let connection = self.link.connection().ok_or(NotBegun::AWAY)?;
+        let caller = Caller {
+            id: Uuid::new_v4(),
+            tenant: served.key.tenant.clone(),
+            function: served.key.function.clone(),
+            version: served.key.version,
+            trace: trace_of(&call.frame),
+        };
+        let message = ToBroker::Begin { call: job.0, caller: caller.clone() };
+        self.link.send(connection, &message).map_err(|_| NotBegun::AWAY)?;
+        Ok(DataCall { connection, caller, used: BTreeMap::new(), needs_commit: false })
+    }
+
+    /// A call has run to its end: it is answered, or is to be committed first.
+    pub(super) fn end(&mut self, job: JobId, clock: &Clock, call: Call, answered: Answered, data: DataCall) {
+        let response = answered.completion.as_ref().filter(|_| answered.outcome == Outcome::Finished);
+        let is_ok = response.is_some_and(|completion| completion.status == Status::Ok);
+        let bytes = call.frame.capacity() + response.map_or(0, |completion| completion.response.capacity());
+        if is_ok && data.needs_commit {
+            let tenant = &call.served.key.tenant;
+            let has_room = self.bytes.replace(tenant, 0, bytes);
+            match if has_room { self.commit(job, &call, &data) } else { Err(codes::MF1205) } {
+                Ok(()) => {
+                    let DataCall { connection, caller, .. } = data;
+                    let answered = Box::new(answered);
+                    let waits = Waits::Commit { connection, caller, answered, is_settling: false };
+                    let ends = clock.moment().plus(COMMIT_US_MAX);
+                    return self.wait(job, Concluding { call, waits, ends, bytes });
+                }
+                Err(code) => {
+                    self.bytes.replace(tenant, bytes, 0);
+                    self.forget(job, &data);
+                    return self.fail(call, &answered, code);
+                }
+            }
+        }
+        self.forget(job, &data);
+        self.answer(call, answered);
+    }
+
+    /// Nothing of the call takes effect. The broker may have gone, and then has forgotten it already.
+    fn forget(&self, job: JobId, data: &DataCall) {
+        let _ = self.link.send(data.connection, &ToBroker::Forget { call: job.0 });
+    }
+
+    /// The caller may have hung up; the answer was given all the same.
+    fn answer(&self, call: Call, answered: Answered) {
+        self.usage.record(&answered);
+        let _ = call.reply.send(Ok(answered));
+    }
+
+    /// The same of a call whose changes did not take effect, as far as is known. It ran, and what it used counts.
+    fn fail(&self, call: Call, answered: &Answered, code: Code) {
+        self.usage.record(answered);
+        let _ = call.reply.send(Err(CallError::NotCommitted(code)));
+    }
+
+    fn commit(&self, job: JobId, call: &Call, data: &DataCall) -> Result<(), Code> {
+        for (place, used) in &data.used {
+            let binding = call.served.bindings.get(*place as usize);
+            let access = binding.and_then(|binding| self.grants.access(&call.served.key, binding));
+            if access.is_none_or(|access| access < *used) {
+                return Err(codes::MF1201);
+            }
+        }
+        self.link.send(data.connection, &ToBroker::Commit { call: job.0 }).map_err(|_| codes::MF1205)
+    }
+
+    fn wait(&mut self, job: JobId, concluding: Concluding) {
+        self.ends.insert((concluding.ends, job));
+        self.concluding.insert(job, concluding);
+    }
+
+    fn take(&mut self, job: JobId) -> Option<Concluding> {
+        let concluding = self.concluding.remove(&job)?;
+        self.ends.remove(&(concluding.ends, job));
+        self.bytes.replace(&concluding.call.served.key.tenant, concluding.bytes, 0);
+        Some(concluding)
+    }
+
+    /// The broker says what became of a call's changes.
+    pub(super) fn committed(&mut self, job: JobId, clock: &Clock, result: CommitResult) {
+        let Some(Concluding { mut call, waits: Waits::Commit { answered, .. }, bytes, .. }) = self.take(job)
+        else {
+            return;
+        };
+        let code = match result {
+            CommitResult::Done => return self.answer(call, *answered),
+            CommitResult::Conflict => codes::MF1204,
+            CommitResult::Unavailable => codes::MF1205,
+            CommitResult::Unknown => codes::MF1206,
+        };
+        let may_rerun = result == CommitResult::Conflict
+            && call.reruns < RERUNS_MAX
+            && clock.between(call.since, ticks()) < RERUN_MAX
+            // What was too large to be kept is not there to run with.
+            && !call.frame.is_empty()
+            && !call.reply.is_closed();
+        if !may_rerun {
+            return self.fail(call, &answered, code);
+        }
+        let Answered { completion, ran, .. } = *answered;
+        let mut used = Used::default();
+        completion.iter().for_each(|completion| used.add(completion));
+        call.earlier = Earlier { used, ran };
+        let pause_us = rand_below(RERUN_PAUSE_US << call.reruns);
+        call.reruns += 1;
+        self.bytes.replace(&call.served.key.tenant, 0, bytes);
+        let ends = clock.moment().plus(pause_us);
+        self.wait(job, Concluding { call, waits: Waits::Rerun, ends, bytes });
+    }
+
+    /// A connection is over: what was to be committed over it is looked for by the next one.
+    pub(super) fn lost(&mut self, over: ConnectionNumber) {
+        let lost = self.concluding.iter().filter_map(|(job, concluding)| match &concluding.waits {
+            // Also what was looked for by one that is over.
+            Waits::Commit { connection, .. } if *connection <= over => Some(*job),
+            Waits::Commit { .. } | Waits::Rerun => None,
+        });
+        let lost: Vec<JobId> = lost.collect();
+        lost.into_iter().for_each(|job| self.settle(job));
+    }
+
+    /// Asks what has become of a commit, and sees to it that nothing does later.
+    fn settle(&mut self, job: JobId) {
+        let Some(Concluding { waits: Waits::Commit { caller, is_settling, .. }, .. }) =
+            self.concluding.get_mut(&job)
+        else {
+            return;
+        };
+        *is_settling = true;
+        let message = ToBroker::Settle { call: job.0, caller: caller.clone() };
+        if self.link.send_when_connected(&message).is_err() {
+            self.give_up(job);
+        }
+    }
+
+    /// The next call that is to run again by now. Those that waited too long for their commit are looked for once, and then
+    /// answered. Takes what it looks at from what is `left`.
+    pub(super) fn next_rerun(&mut self, now: Moment, left: &mut usize) -> Option<Call> {
+        while let Some((ends, job)) = self.ends.first().copied().filter(|(ends, _)| *ends <= now) {
+            *left = left.checked_sub(1)?;
+            match self.concluding.get_mut(&job) {
+                Some(Concluding { waits: Waits::Rerun, .. }) => {
+                    return self.take(job).map(|concluding| concluding.call);
+                }
+                Some(Concluding { waits: Waits::Commit { is_settling: true, .. }, .. }) => self.give_up(job),
+                Some(concluding) => {
+                    concluding.ends = now.plus(COMMIT_US_MAX);
+                    self.ends.insert((concluding.ends, job));
+                    self.ends.remove(&(ends, job));
+                    self.settle(job);
+                }
+                None => drop(self.ends.pop_first()),
+            }
+        }
+        None
+    }
+
+    fn give_up(&mut self, job: JobId) {
+        if let Some(Concluding { call, waits: Waits::Commit { answered, .. }, .. }) = self.take(job) {
+            self.fail(call, &answered, codes::MF1206);
+        }
+    }
+
+    /// When something is due.
+    pub(super) fn next_due(&self) -> Option<Moment> {
+        self.ends.first().map(|(ends, _)| *ends)
+    }
+
+    /// Calls that have run and are not answered.
+    pub(super) fn concluding(&self) -> usize {
+        self.concluding.len()
+    }
+}
+
+impl DataCall {
+    /// An operation has ended.
+    pub(super) fn heard(&mut self, needs_commit: bool) {
+        self.needs_commit |= needs_commit;
+    }
+
+    /// Whether the broker knew it over that connection.
+    pub(super) fn is_of(&self, connection: ConnectionNumber) -> bool {
+        self.connection == connection
+    }
+}
+
+/// The trace that a request says that it is part of.
+fn trace_of(frame: &[u8]) -> Option<String> {
+    let request = RequestFrame::decode(frame).ok()?;
+    Some(TraceParent::parse(request.headers.get("traceparent")?).ok()?.trace_id())
+}
+
+/// A number below another one, not the same for all.
+fn rand_below(most: u64) -> u64 {
+    Uuid::new_v4().as_u64_pair().1 % most.max(1)
+}

@@ -1,0 +1,280 @@
+//! Calls that reach data: what the broker is asked, and when they are answered.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use mfaas_abi::{OperationKind, Record};
+use mfaas_broker_protocol::{
+    Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ToBroker, decode, encode, message_bytes,
+};
+use mfaas_ident::{Binding, ResourceKind};
+use serde::de::DeserializeOwned;
+
+use super::waits::{put_aside, resumed_with};
+use super::*;
+
+/// A broker that is the test's.
+struct TestBroker {
+    listener: UnixListener,
+    services: NodeServices,
+    _directory: tempfile::TempDir,
+}
+
+/// A connection to it.
+struct Side(UnixStream);
+
+impl TestBroker {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("broker");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let services = NodeServices { broker: Some(socket), ..NodeServices::default() };
+        Self { listener, services, _directory: directory }
+    }
+
+    /// The next connection of the node.
+    fn accept(&self) -> Side {
+        let (stream, _) = self.listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut side = Side(stream);
+        side.0.write_all(&encode(&Hello { protocol: PROTOCOL }).unwrap()).unwrap();
+        assert_eq!(side.read::<Hello>(), Hello { protocol: PROTOCOL });
+        side
+    }
+}
+
+impl Side {
+    fn read<M: DeserializeOwned>(&mut self) -> M {
+        let mut head = [0; HEAD_BYTES];
+        self.0.read_exact(&mut head).unwrap();
+        let mut message = vec![0; message_bytes(head).unwrap()];
+        self.0.read_exact(&mut message).unwrap();
+        decode(&message).unwrap()
+    }
+
+    fn next(&mut self) -> ToBroker {
+        self.read()
+    }
+
+    fn tell(&mut self, message: &FromBroker) {
+        self.0.write_all(&encode(message).unwrap()).unwrap();
+    }
+
+    /// A call begins and asks for something.
+    fn asked(&mut self) -> (u64, Caller, ToBroker) {
+        let ToBroker::Begin { call, caller } = self.next() else { panic!("it does not begin") };
+        (call, caller, self.next())
+    }
+
+    fn outcome(&mut self, call: u64, id: u32, bytes: &[u8], needs_commit: bool) {
+        let bytes = bytes.to_vec();
+        self.tell(&FromBroker::Outcome { call, id, code: 0, bytes, needs_commit });
+    }
+
+    fn committed(&mut self, call: u64, result: CommitResult) {
+        self.tell(&FromBroker::Committed { call, result });
+    }
+}
+
+fn orders() -> ResourceName {
+    ResourceName::parse("orders").unwrap()
+}
+
+fn granted(access: DataAccess) -> Option<BTreeMap<ResourceName, DataAccess>> {
+    Some(BTreeMap::from([(orders(), access)]))
+}
+
+/// `acme/hello@2`, which binds orders for changes.
+fn image() -> VerifiedImage {
+    let public = Declared { access: Some(Access::Public), ..Declared::default() };
+    let binding = Binding { kind: ResourceKind::Kv, resource: orders(), access: DataAccess::Write };
+    VerifiedImage::declaring_for_test(key("hello", 2), public).binding_for_test(&[binding])
+}
+
+/// A node that serves it with a broker, and the connection between them.
+async fn stage(broker: &TestBroker) -> (Stage, Side) {
+    let stage = Stage::with(broker.services.clone()).await;
+    let side = broker.accept();
+    assert_eq!(stage.define_image(image(), 7).await, []);
+    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    (stage, side)
+}
+
+/// Asks the binding at that place.
+fn ask(end: &mut WorkerEnd, place: u32, id: u32) {
+    let operation = [&place.to_le_bytes()[..], b"request"].concat();
+    put_aside(end, &[Record { id, code: OperationKind::Data as u32, bytes: &operation }], b"state", 10);
+}
+
+/// What a call hears: the numbers of codes, and bytes.
+fn heard(end: &mut WorkerEnd) -> Vec<(u32, u32, Vec<u8>)> {
+    resumed_with(end, |outcome| (outcome.id, outcome.code, outcome.bytes.to_vec())).1
+}
+
+async fn ended(call: tokio::task::JoinHandle<Result<Answered, CallError>>) -> Result<Answered, CallError> {
+    tokio::time::timeout(PATIENCE, call).await.expect("no end").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_changed_something_is_answered_when_that_has_taken_effect() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    ask(&mut end, 0, 5);
+    let (number, caller, operation) = side.asked();
+    assert_eq!((caller.tenant.as_str(), caller.function.as_str()), ("acme", "hello"));
+    let (resource, request) = (orders(), b"request".to_vec());
+    let expected = ToBroker::Operate {
+        call: number,
+        id: 5,
+        resource,
+        kind: ResourceKind::Kv,
+        access: DataAccess::Write,
+        request,
+    };
+    assert_eq!(operation, expected);
+    side.outcome(number, 5, b"what came of it", true);
+    assert_eq!(heard(&mut end), [(5, 0, b"what came of it".to_vec())]);
+    reply(&mut end, b"done");
+    assert_eq!(side.next(), ToBroker::Commit { call: number });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!call.is_finished(), "nobody hears of what may not take effect");
+    side.committed(number, CommitResult::Done);
+    assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_no_commit_is_answered_at_once_and_what_failed_takes_no_effect() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    for (status, needs_commit) in
+        [(Status::Ok, false), (Status::HandlerError, true), (Status::Panicked, true)]
+    {
+        let call = stage.call();
+        next(&mut end);
+        ask(&mut end, 0, 1);
+        let (number, ..) = side.asked();
+        side.outcome(number, 1, b"", needs_commit);
+        heard(&mut end);
+        reply_with(&mut end, status, b"answer");
+        assert_eq!(ended(call).await.unwrap().completion.unwrap().status, status);
+        assert_eq!(side.next(), ToBroker::Forget { call: number }, "{status:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_runs_again_when_others_changed_what_it_saw_and_not_for_ever() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    let (mut ids, mut runs) = (std::collections::BTreeSet::new(), 0);
+    loop {
+        // The worker answers until the caller has given up, or been answered.
+        match end.next(Duration::from_secs(2)).unwrap() {
+            Next::Call(job) => assert!(!job.resumes, "it begins anew"),
+            Next::Idle => break,
+            Next::Stop => panic!("the worker is let go"),
+        }
+        let mut frame = vec![0; WorkerEnd::BUFFER_BYTES];
+        let bytes = end.take_frame(&mut frame).unwrap();
+        assert_eq!(&frame[..bytes], b"frame", "with its request");
+        ask(&mut end, 0, 1);
+        let (number, caller, _) = side.asked();
+        assert!(ids.insert(caller.id), "each run is another call for the broker");
+        side.outcome(number, 1, b"", true);
+        heard(&mut end);
+        reply(&mut end, b"done");
+        assert_eq!(side.next(), ToBroker::Commit { call: number });
+        side.committed(number, CommitResult::Conflict);
+        runs += 1;
+    }
+    assert_eq!(runs, 9, "once, and eight times more");
+    assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1204));
+}
+
+/// A grant that is revoked counts for calls that run.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_granted_any_more_is_not_asked_and_not_committed() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    // No such binding.
+    let call = stage.call();
+    next(&mut end);
+    ask(&mut end, 1, 1);
+    assert_eq!(heard(&mut end)[0].1, codes::MF1207.number());
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+    // Before its commit.
+    let call = stage.call();
+    next(&mut end);
+    ask(&mut end, 0, 1);
+    let (number, ..) = side.asked();
+    side.outcome(number, 1, b"", true);
+    heard(&mut end);
+    stage.route_image(image(), granted(DataAccess::Read).as_ref());
+    reply(&mut end, b"done");
+    assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1201));
+    assert_eq!(side.next(), ToBroker::Forget { call: number });
+    // To look is allowed still.
+    let call = stage.call();
+    next(&mut end);
+    ask(&mut end, 0, 1);
+    let (number, _, operation) = side.asked();
+    assert!(matches!(operation, ToBroker::Operate { access: DataAccess::Read, .. }), "{operation:?}");
+    side.outcome(number, 1, b"", false);
+    heard(&mut end);
+    // And then not even that.
+    stage.route_image(image(), None);
+    ask(&mut end, 0, 2);
+    assert_eq!(heard(&mut end)[0].1, codes::MF1201.number());
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_is_lost_is_told_of_and_its_commits_are_looked_for() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let (first, mut callers) = (stage.call(), Vec::new());
+    next(&mut end);
+    ask(&mut end, 0, 1);
+    let (number, caller, _) = side.asked();
+    side.outcome(number, 1, b"", true);
+    heard(&mut end);
+    reply(&mut end, b"first");
+    assert_eq!(side.next(), ToBroker::Commit { call: number });
+    callers.push(caller);
+    // Another one waits for an operation.
+    let second = stage.call();
+    next(&mut end);
+    ask(&mut end, 0, 3);
+    side.asked();
+    drop(side);
+    assert_eq!(heard(&mut end)[0].1, codes::MF1205.number());
+    // What it knew is gone: nothing of this call can take effect, also by the next connection.
+    let mut side = broker.accept();
+    assert_eq!(side.next(), ToBroker::Settle { call: number, caller: callers[0].clone() });
+    // That one is lost as well.
+    drop(side);
+    let mut side = broker.accept();
+    assert_eq!(side.next(), ToBroker::Settle { call: number, caller: callers[0].clone() });
+    ask(&mut end, 0, 4);
+    assert_eq!(heard(&mut end)[0].1, codes::MF1205.number());
+    reply(&mut end, b"second");
+    assert_eq!(ended(second).await.unwrap().completion.unwrap().response, b"second");
+    side.committed(number, CommitResult::Done);
+    assert_eq!(ended(first).await.unwrap().completion.unwrap().response, b"first");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_a_broker_does_not_serve_what_binds_data() {
+    let stage = Stage::new().await;
+    let refused = stage.dispatcher.define(&[Arc::new(image())]).await.unwrap();
+    assert_eq!(refused.iter().map(|(_, refused)| refused.code).collect::<Vec<_>>(), [codes::MF0723]);
+}

@@ -1,0 +1,111 @@
+//! What data a function may reach: names of its own, and the resources of the site behind them.
+
+use std::collections::BTreeMap;
+
+use crate::{BindingName, ParseError, ResourceName};
+
+/// Bindings of one function, at most.
+pub const BINDINGS_MAX: usize = 16;
+
+/// What a resource is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResourceKind {
+    /// Values by key.
+    Kv,
+}
+
+impl ResourceKind {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::Kv];
+
+    /// The word in the manifest, in statements, on the wire and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kv => "kv",
+        }
+    }
+
+    /// The kind of that word.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv"))
+    }
+}
+
+impl std::str::FromStr for ResourceKind {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text)
+    }
+}
+
+impl std::fmt::Display for ResourceKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What may be done with the data of a resource. The greater includes the less.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum DataAccess {
+    /// To look.
+    #[default]
+    Read,
+    /// To look and to change.
+    Write,
+}
+
+impl DataAccess {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Read, Self::Write];
+
+    /// The word in the manifest, in statements, on the wire and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+
+    /// The access of that word.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        Self::ALL
+            .into_iter()
+            .find(|access| access.as_str() == text)
+            .ok_or_else(|| ParseError::new("access to data", text, "one of read, write"))
+    }
+}
+
+impl std::str::FromStr for DataAccess {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text)
+    }
+}
+
+impl std::fmt::Display for DataAccess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What stands behind the name of a binding.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// What the resource is.
+    pub kind: ResourceKind,
+    /// The resource of the site.
+    pub resource: ResourceName,
+    /// What the function may do with it.
+    pub access: DataAccess,
+}
+
+/// The bindings of a function. A function names one by its place in this order.
+pub type Bindings = BTreeMap<BindingName, Binding>;

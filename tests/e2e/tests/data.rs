@@ -1,0 +1,195 @@
+//! Data of functions, from the grant to the commit: what is admitted, what takes effect, and what does not.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use mfaas_harness::{Answer, Program, Stack, package, wait_for};
+
+const COUNTER: &str = r#"
+use std::time::Duration;
+
+use mfaas::{Binding, Error, Kv, Write, join, join_all, sleep};
+
+pub struct Counts;
+
+impl Binding for Counts {
+    const NAME: &'static str = "counts";
+    type Value = i64;
+}
+
+pub async fn handle(body: String, counts: Kv<Counts, Write>) -> Result<String, Error> {
+    let (what, key) = body.split_once(' ').unwrap_or((&body, "n"));
+    match what {
+        "get" => Ok(format!("{:?}", counts.get(key).await?)),
+        "add" => Ok(counts.increment(key, 1).await?.to_string()),
+        "slow" => {
+            let sum = counts.increment(key, 1).await?;
+            sleep(Duration::from_millis(20)).await;
+            Ok(sum.to_string())
+        }
+        "fail" => {
+            counts.put(key, &7).await?;
+            Err(Error::new("it fails after it has changed something"))
+        }
+        "panic" => {
+            counts.put(key, &7).await?;
+            panic!("it panics after it has changed something");
+        }
+        "many" => {
+            let puts = (0..100).map(|number| {
+                let counts = &counts;
+                async move { counts.put(format!("{key}-{number:03}"), &number).await }
+            });
+            join_all(puts).await.into_iter().collect::<Result<(), _>>()?;
+            let (first, all) = join(counts.get(format!("{key}-000")), counts.scan(key, None, 256)).await;
+            Ok(format!("{:?} {}", first?, all?.entries.len()))
+        }
+        _ => Err(Error::new("no such thing")),
+    }
+}
+"#;
+
+const MANIFEST: &str = "[package.metadata.mfaas.bindings.counts]\nkind = \"kv\"\naccess = \"write\"\n\n\
+                        [dependencies]\nmfaas = \"0.1\"\n";
+
+fn call(stack: &Stack, body: &str) -> Answer {
+    let url = format!("{}/f/default/counter", stack.ingress());
+    stack.request("POST", &url, &[], body.as_bytes().to_vec())
+}
+
+fn count(stack: &Stack, key: &str) -> String {
+    call(stack, &format!("get {key}")).text()
+}
+
+#[test]
+fn data_is_granted_admitted_changed_at_once_and_revoked() {
+    let stack = Stack::start();
+    let counter = package("counter", COUNTER, MANIFEST);
+    let refused = |code: &str| {
+        let report = stack.cli(["deploy", "--json", counter.path().to_str().unwrap()]).exits(3).json();
+        assert_eq!(report["diagnostics"][0]["code"], code, "{report}");
+    };
+    refused("MF1201");
+    stack.grant("counts", "read");
+    refused("MF1201");
+    stack.grant("counts", "write");
+    let deployed = stack.deploy(counter.path()).ok();
+    assert!(deployed.stderr.contains("also writes"), "{}", deployed.stderr);
+
+    // What succeeded is there, and nothing else.
+    assert_eq!(count(&stack, "n"), "None");
+    assert_eq!((call(&stack, "add").text(), count(&stack, "n")), ("1".to_owned(), "Some(1)".to_owned()));
+    assert_eq!(call(&stack, "fail n").status, 500);
+    assert_eq!(call(&stack, "panic n").code(), "MF0802");
+    assert_eq!(count(&stack, "n"), "Some(1)");
+    assert_eq!(call(&stack, "many m").text(), "Some(0) 100");
+
+    // Calls that meet run again, and each counts once.
+    let counted = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let answer = call(&stack, "slow meet");
+                    if answer.status == 200 {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        assert_eq!(answer.code(), "MF1204", "{}", answer.text());
+                    }
+                }
+            });
+        }
+    });
+    let counted = counted.into_inner();
+    assert_eq!(count(&stack, "meet"), format!("Some({counted})"));
+    assert!(counted >= 30, "{counted} of 60 calls succeeded");
+
+    // Deleted tenants' and others' functions aside: the grant alone decides, now.
+    let _ = stack.cli(["resource", "revoke", "counts", "--tenant", "default"]).ok();
+    wait_for("the node to hear of it", Duration::from_secs(30), || {
+        count(&stack, "n").contains("MF1201").then_some(())
+    });
+    stack.grant("counts", "read");
+    wait_for("the node to hear of it", Duration::from_secs(30), || {
+        (count(&stack, "n") == "Some(1)").then_some(())
+    });
+    assert!(call(&stack, "add").text().contains("MF1201"));
+}
+
+#[test]
+fn what_a_handler_takes_is_what_its_manifest_declares() {
+    let stack = Stack::start();
+    stack.grant("counts", "write");
+    let manifest = |bindings: &str| format!("{bindings}\n[dependencies]\nmfaas = \"0.1\"\n");
+    for (bindings, says) in [
+        ("", "the handler takes the binding `counts`, which Cargo.toml does not declare"),
+        (
+            "[package.metadata.mfaas.bindings.counts]\nkind = \"kv\"\n",
+            "the handler takes the binding `counts` to write, and Cargo.toml declares it to read",
+        ),
+        (
+            "[package.metadata.mfaas.bindings]\ncounts = { kind = \"kv\", access = \"write\" }\nmore = { kind = \"kv\" }\n",
+            "Cargo.toml declares the binding `more`, which the handler does not take",
+        ),
+    ] {
+        let counter = package("counter", COUNTER, &manifest(bindings));
+        let report = stack.cli(["deploy", "--json", counter.path().to_str().unwrap()]).exits(5).json();
+        let diagnostic = &report["diagnostics"][0];
+        assert_eq!(
+            (diagnostic["code"].as_str(), diagnostic["message"].as_str()),
+            (Some("MF0414"), Some(says))
+        );
+    }
+}
+
+/// Whatever happens to the broker: who was answered well has counted, once.
+#[test]
+fn a_broker_that_is_killed_takes_nothing_with_it_that_was_answered() {
+    let stack = Stack::start();
+    stack.grant("counts", "write");
+    let counter = package("counter", COUNTER, MANIFEST);
+    let _ = stack.deploy(counter.path()).ok();
+    let keys: Vec<String> = (0..4).map(|number| format!("k{number}")).collect();
+    let (counted, unknown, is_over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for key in &keys {
+            let (stack, counted, unknown, is_over) = (&stack, &counted, &unknown, &is_over);
+            scope.spawn(move || {
+                while is_over.load(Ordering::Relaxed) == 0 {
+                    let answer = call(stack, &format!("add {key}"));
+                    let text = answer.text();
+                    if answer.status == 200 {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    } else if text.contains("MF1206") {
+                        unknown.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        // The operation, or the commit, could not be asked for.
+                        assert!(text.contains("MF1205"), "{text}");
+                    }
+                }
+            });
+        }
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_millis(700));
+            stack.kill(Program::Broker);
+        }
+        std::thread::sleep(Duration::from_millis(700));
+        is_over.store(1, Ordering::Relaxed);
+    });
+    wait_for("the broker to be reached", Duration::from_secs(30), || {
+        count(&stack, "k0").starts_with("Some").then_some(())
+    });
+    let sum: u64 = keys
+        .iter()
+        .map(|key| {
+            count(&stack, key).trim_start_matches("Some(").trim_end_matches(')').parse::<u64>().unwrap()
+        })
+        .sum();
+    let (counted, unknown) = (counted.into_inner(), unknown.into_inner());
+    assert!(counted > 20, "{counted} calls were answered");
+    assert!(
+        (counted..=counted + unknown).contains(&sum),
+        "{counted} counted, {unknown} unknown, {sum} there"
+    );
+}
