@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_audit::manifest::read;
-use mfaas_ident::{Access, Class, Isolation};
+use mfaas_ident::{Access, Class, DataAccess, Isolation, ResourceKind};
 use mfaas_rules::facts::{ManifestFact, ManifestFacts};
 use mfaas_rules::judge_manifest;
 use mfaas_rules::limits::MANIFEST;
@@ -45,6 +45,60 @@ fn an_ordinary_manifest_is_read_whole() {
     assert!(serde.requirement.matches(&semver::Version::new(1, 0, 300)));
     let span = serde.span.as_ref().unwrap();
     assert_eq!((span.line, span.column, span.end_column), (17, 1, 6));
+}
+
+/// Which data a function reaches: what is left out is the resource of the same name, to read.
+#[test]
+fn bindings_are_read_with_what_they_leave_out() {
+    let text = format!(
+        "{PACKAGE}[package.metadata.mfaas.bindings.links]\nkind = \"kv\"\naccess = \"write\"\n\
+         [package.metadata.mfaas.bindings]\nrates = {{ kind = \"kv\", resource = \"rates-eu\" }}\n"
+    );
+    let facts = read(text.as_bytes());
+    assert_eq!(judge_manifest(&facts), Vec::new());
+    let said: Vec<_> = facts
+        .bindings
+        .iter()
+        .map(|(name, binding)| (name.as_str(), binding.kind, binding.resource.as_str(), binding.access))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("links", ResourceKind::Kv, "links", DataAccess::Write),
+            ("rates", ResourceKind::Kv, "rates-eu", DataAccess::Read)
+        ]
+    );
+}
+
+#[test]
+fn a_binding_of_another_form_is_refused_with_its_place() {
+    for (declared, code, says) in [
+        ("links = { access = \"write\" }", "MF0207", "it needs a `kind`"),
+        ("links = { kind = \"object\" }", "MF0207", "one of kv"),
+        ("links = { kind = \"kv\", access = \"admin\" }", "MF0207", "one of read, write"),
+        ("links = { kind = \"kv\", resource = \"a/b\" }", "MF0207", "1 to 63 characters"),
+        ("links = { kind = true }", "MF0207", "it must be a string"),
+        ("links = \"kv\"", "MF0207", "it must be a table"),
+        ("\"Links\" = { kind = \"kv\" }", "MF0207", "1 to 40 characters"),
+        (
+            "links = { kind = \"kv\", url = \"postgres://x\" }",
+            "MF0202",
+            "`package.metadata.mfaas.bindings.links.url`",
+        ),
+    ] {
+        let text = format!("{PACKAGE}[package.metadata.mfaas.bindings]\n{declared}\n");
+        let findings = judge_manifest(&read(text.as_bytes()));
+        let [finding] = findings.as_slice() else { panic!("{declared}: {findings:?}") };
+        assert_eq!(finding.code.id(), code, "{declared}");
+        assert!(finding.message.contains(says), "{declared}: {}", finding.message);
+        assert!(finding.span.is_some(), "{declared}");
+    }
+    let many = |count: usize| -> String {
+        let all: String = (0..count).map(|number| format!("b{number} = {{ kind = \"kv\" }}\n")).collect();
+        format!("{PACKAGE}[package.metadata.mfaas.bindings]\n{all}")
+    };
+    assert_eq!(read(many(16).as_bytes()).bindings.len(), 16);
+    assert_eq!(codes(&many(17)), ["MF0207"]);
 }
 
 /// What a class may have is the class's, wherever in the table it stands, and the finding says both numbers.

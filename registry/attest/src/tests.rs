@@ -229,6 +229,44 @@ fn only_a_bulk_function_says_its_class_and_within_its_class_a_statement_may_ask_
     assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{refused:?}");
 }
 
+/// Said of a function that reaches data alone: the statements of all others are what they were.
+#[test]
+fn what_data_a_function_reaches_is_a_critical_field() {
+    let key = key();
+    let binding = |access: &str| serde_json::json!({"kind": "kv", "resource": "orders", "access": access});
+    let bindings = serde_json::json!({"a": binding("read"), "b": binding("write")});
+    let bound: mfaas_ident::Bindings = serde_json::from_value(bindings.clone()).unwrap();
+    let mut written = statement();
+    written.predicate.fields = Some(Fields::new(Access::Token).with_bindings(&bound));
+    let signed = sign(&written, &[&key]).unwrap();
+    let read = verify::<Statement>(&signed, &trust(Purpose::Artifact, &key)).unwrap();
+    assert_eq!(read.predicate.bound(), bound);
+    let fields = serde_json::to_value(&read.predicate.fields).unwrap();
+    assert_eq!(fields, serde_json::json!({"critical": {"access": "token", "bindings": bindings}}));
+    let silent = Fields::new(Access::Token).with_bindings(&mfaas_ident::Bindings::new());
+    assert_eq!(silent, Fields::new(Access::Token));
+    assert!(statement().predicate.bound().is_empty());
+
+    let many: serde_json::Map<_, _> = (0..17).map(|number| (format!("b{number}"), binding("read"))).collect();
+    for wrong in [
+        serde_json::json!({}),
+        serde_json::json!([]),
+        serde_json::json!(null),
+        serde_json::json!({"a": binding("admin")}),
+        serde_json::json!({"A": binding("read")}),
+        serde_json::json!({"a": {"kind": "kv", "resource": "orders"}}),
+        serde_json::json!({"a": {"kind": "file", "resource": "orders", "access": "read"}}),
+        serde_json::json!({"a": {"kind": "kv", "resource": "orders", "access": "read", "more": 1}}),
+        serde_json::Value::Object(many),
+    ] {
+        let mut document = serde_json::to_value(&written).unwrap();
+        document["predicate"]["fields"]["critical"]["bindings"] = wrong.clone();
+        let refused = verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key));
+        let Err(AttestError::Inconsistent { reason }) = refused else { panic!("{wrong}: {refused:?}") };
+        assert!(reason.contains("the data that the function may reach"), "{wrong}: {reason}");
+    }
+}
+
 /// What a release to come may write: a restriction that this one does not know, and a remark.
 #[test]
 fn an_unknown_critical_field_is_refused_and_an_unknown_optional_one_kept() {

@@ -54,3 +54,12 @@ fn values_do_not_reach_a_log() {
     let shown = format!("{:?}", one("MFAAS_DATABASE_URL", "postgres://u:hidden@h/d"));
     assert_eq!(shown, r#"{"MFAAS_DATABASE_URL"}"#);
 }
+
+#[test]
+fn users_are_named_or_numbered_and_have_to_be_there() {
+    assert_eq!(one("MFAAS_X", "root, 12345").users("MFAAS_X", 2), Ok(BTreeSet::from([0, 12_345])));
+    assert_eq!(Variables::from_iter([("MFAAS_Y", "")]).users("MFAAS_X", 2), Ok(BTreeSet::new()));
+    let error = one("MFAAS_X", "nobody-of-that-name").users("MFAAS_X", 2).unwrap_err().to_string();
+    assert_eq!(error, "MFAAS_X: there is no user nobody-of-that-name");
+    assert!(one("MFAAS_X", "1,2,3").users("MFAAS_X", 2).is_err());
+}

@@ -123,6 +123,57 @@ fn a_bulk_function_is_signed_as_one_and_told_within_what_every_node_can_read() {
     assert_eq!(world.ended(id), outcome("failed", &["MF0603"]));
 }
 
+/// A version is admitted with what its tenant is granted then, and nodes hear what it is granted now.
+#[test]
+fn what_is_bound_has_to_be_granted_and_is_told_as_long_as_it_is() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let table = "[package.metadata.mfaas.bindings.orders]\nkind = \"kv\"\naccess = \"write\"\n";
+    let manifest = format!("{MANIFEST}{table}");
+    let bound: mfaas_ident::Bindings = serde_json::from_value(serde_json::json!(
+        {"orders": {"kind": "kv", "resource": "orders", "access": "write"}}
+    ))
+    .unwrap();
+    let claims = |claim: &mut mfaas_attest::BuildClaim| claim.bindings = bound.clone();
+    let refused = |world: &mut World| {
+        let id = world.built_from(&manifest, source, claims);
+        assert_eq!(world.ended(id), outcome("refused", &["MF1201"]));
+    };
+    refused(&mut world);
+    world
+        .sql
+        .batch_execute("INSERT INTO resources (name, kind, created_by) VALUES ('orders', 'kv', 'test')")
+        .unwrap();
+    refused(&mut world);
+    world.sql.batch_execute("INSERT INTO resource_grants (resource, tenant, access, granted_by) VALUES ('orders', 'acme', 'read', 'test')").unwrap();
+    refused(&mut world);
+    world.sql.batch_execute("UPDATE resource_grants SET access = 'write'").unwrap();
+    let id = world.built_from(&manifest, source, claims);
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    assert_eq!(world.statement(id).predicate.bound(), bound);
+    assert_eq!(
+        world.count("SELECT count(*) FROM version_bindings WHERE resource = 'orders' AND access = 'write'"),
+        1
+    );
+    let told = |world: &mut World| {
+        let set = world.settled();
+        let functions = world.functions(&set);
+        functions[0].resources.iter().map(|(name, access)| format!("{name} {access}")).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&mut world), ["orders write"]);
+    world.sql.batch_execute("UPDATE resource_grants SET access = 'read'").unwrap();
+    assert_eq!(told(&mut world), ["orders read"]);
+    world.sql.batch_execute("DELETE FROM resource_grants").unwrap();
+    assert!(told(&mut world).is_empty());
+    // A builder can neither leave a binding out nor make one up.
+    for lie in [mfaas_ident::Bindings::new(), bound.clone()] {
+        let manifest = if lie.is_empty() { manifest.as_str() } else { MANIFEST };
+        let id = world.built_from(manifest, source, |claim| claim.bindings = lie.clone());
+        assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "{lie:?}");
+    }
+}
+
 #[test]
 fn a_silent_manifest_means_what_the_site_says_and_that_is_signed() {
     let mut world = World::new();
