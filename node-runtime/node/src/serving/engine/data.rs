@@ -230,6 +230,11 @@ impl DataCalls {
 
     /// The broker says what became of a call's changes.
     pub(super) fn committed(&mut self, job: JobId, clock: &Clock, result: CommitResult) {
+        // One that waits to run again was told of before: what comes now is of the same run.
+        let waits = self.concluding.get(&job).map(|concluding| &concluding.waits);
+        if !matches!(waits, Some(Waits::Commit { .. })) {
+            return;
+        }
         let Some(Concluding { mut call, waits: Waits::Commit { answered, .. }, bytes, .. }) = self.take(job)
         else {
             return;
