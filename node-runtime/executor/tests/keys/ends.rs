@@ -122,7 +122,9 @@ pub(crate) fn preemptions(fixture: &mut Fixture) {
     let urgent = std::thread::spawn(move || {
         let urgent = pin() && make_urgent();
         while urgent && !ends.load(Ordering::Relaxed) {
-            std::thread::sleep(std::time::Duration::from_nanos(1));
+            // A timer that has run out when it is set puts nobody to sleep, and an urgent thread that
+            // does not sleep leaves the processor to nobody.
+            std::thread::sleep(std::time::Duration::from_micros(50));
         }
         urgent
     });
@@ -140,9 +142,12 @@ pub(crate) fn preemptions(fixture: &mut Fixture) {
 /// Calls until it is enough; gives the number of those that answered, all of which must be right. Time in
 /// handlers counts as a call's own, so one or the other may come to its budget's end.
 fn calls_until(fixture: &mut Fixture, enough: impl Fn() -> bool) -> u64 {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(600);
+    let begun = std::time::Instant::now();
     let expected = fixture.tenant("verify").body;
     let mut calls = 0;
     while calls == 0 || !enough() {
+        assert!(begun.elapsed() < PATIENCE, "{calls} calls, and still not enough");
         let answer = fixture.tenant("verify");
         match answer.status {
             Status::OverBudget => {}
