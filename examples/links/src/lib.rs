@@ -7,11 +7,11 @@
 //! https://www.rust-lang.org/learn was followed 0 times
 //! ```
 //!
-//! `GET /f/TENANT/links?CODE` leads a browser there. It needs a resource: `mfaas resource create links --kind kv` and
-//! `mfaas resource grant links --tenant TENANT --access write`.
+//! `GET /f/TENANT/links?CODE` leads a browser there. It needs resources of the site:
+//! `mfaas resource create links --kind kv`, `followed` of the same kind and `addresses` of the kind `cache`, each granted with
+//! `mfaas resource grant NAME --tenant TENANT --access write`.
 
-use mfaas::{Binding, Error, Kv, Request, Response, Write};
-use serde::{Deserialize, Serialize};
+use mfaas::{Binding, Cache, Error, Kv, Request, Response, Write};
 
 /// Bytes of an address.
 const ADDRESS_BYTES_MAX: usize = 2_000;
@@ -19,31 +19,45 @@ const ADDRESS_BYTES_MAX: usize = 2_000;
 const CODE_LENGTH: usize = 6;
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// The links of the site.
+/// Where codes lead.
 pub struct Links;
 
 impl Binding for Links {
     const NAME: &'static str = "links";
-    type Value = Link;
+    type Value = String;
 }
 
-/// Where a code leads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
-    address: String,
-    followed: u64,
+/// How often each code was followed.
+pub struct Followed;
+
+impl Binding for Followed {
+    const NAME: &'static str = "followed";
+    type Value = i64;
+}
+
+/// Where codes lead that were followed on this node: a link never changes.
+pub struct Addresses;
+
+impl Binding for Addresses {
+    const NAME: &'static str = "addresses";
+    type Value = String;
 }
 
 /// `GET ?CODE` follows a link; any other request has an address, which it shortens, or a code, which it tells about.
-pub async fn handle(request: Request, links: Kv<Links, Write>) -> Result<Response, Error> {
+pub async fn handle(
+    request: Request,
+    links: Kv<Links, Write>,
+    followed: Kv<Followed, Write>,
+    addresses: Cache<Addresses, Write>,
+) -> Result<Response, Error> {
     if request.method() == "GET" {
-        return follow(request.query().unwrap_or_default(), &links).await;
+        return follow(request.query().unwrap_or_default(), &links, &followed, &addresses).await;
     }
     let text = request.text()?.trim();
     if text.starts_with("https://") || text.starts_with("http://") {
         shorten(text, &links).await
     } else {
-        tell(text, &links).await
+        tell(text, &links, &followed).await
     }
 }
 
@@ -55,10 +69,10 @@ async fn shorten(address: &str, links: &Kv<Links, Write>) -> Result<Response, Er
     for attempt in 0.. {
         let code = code_of(address, attempt);
         match links.get(&code).await? {
-            Some(link) if link.address == address => return Ok(Response::text(code + "\n")),
+            Some(taken) if taken == address => return Ok(Response::text(code + "\n")),
             Some(_) => {}
             None => {
-                links.put(&code, &Link { address: address.to_owned(), followed: 0 }).await?;
+                links.put(&code, &address.to_owned()).await?;
                 return Ok(Response::text(code + "\n"));
             }
         }
@@ -66,22 +80,41 @@ async fn shorten(address: &str, links: &Kv<Links, Write>) -> Result<Response, Er
     Err(Error::new("no code is free"))
 }
 
-async fn follow(code: &str, links: &Kv<Links, Write>) -> Result<Response, Error> {
-    let Some(mut link) = find(code, links).await? else { return Ok(unknown()) };
-    link.followed += 1;
-    links.put(code, &link).await?;
-    Ok(Response::new(302).with_header("location", &link.address))
+async fn follow(
+    code: &str,
+    links: &Kv<Links, Write>,
+    followed: &Kv<Followed, Write>,
+    addresses: &Cache<Addresses, Write>,
+) -> Result<Response, Error> {
+    if !is_code(code) {
+        return Ok(unknown());
+    }
+    let address = match addresses.get(code).await? {
+        Some(address) => address,
+        None => {
+            let Some(address) = links.get(code).await? else { return Ok(unknown()) };
+            addresses.put(code, &address).await?;
+            address
+        }
+    };
+    followed.increment(code, 1).await?;
+    Ok(Response::new(302).with_header("location", &address))
 }
 
-async fn tell(code: &str, links: &Kv<Links, Write>) -> Result<Response, Error> {
-    let Some(Link { address, followed }) = find(code, links).await? else { return Ok(unknown()) };
-    let times = if followed == 1 { "once".to_owned() } else { format!("{followed} times") };
+async fn tell(code: &str, links: &Kv<Links, Write>, followed: &Kv<Followed, Write>) -> Result<Response, Error> {
+    if !is_code(code) {
+        return Ok(unknown());
+    }
+    let Some(address) = links.get(code).await? else { return Ok(unknown()) };
+    let times = match followed.get(code).await?.unwrap_or(0) {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    };
     Ok(Response::text(format!("{address} was followed {times}\n")))
 }
 
-async fn find(code: &str, links: &Kv<Links, Write>) -> Result<Option<Link>, Error> {
-    let is_code = code.len() == CODE_LENGTH && code.bytes().all(|byte| ALPHABET.contains(&byte));
-    if is_code { Ok(links.get(code).await?) } else { Ok(None) }
+fn is_code(text: &str) -> bool {
+    text.len() == CODE_LENGTH && text.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
 fn unknown() -> Response {
@@ -97,12 +130,12 @@ fn code_of(address: &str, attempt: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mfaas::testing::{block_on, kv};
+    use mfaas::testing::{block_on, cache, kv};
 
     use super::*;
 
     fn ask(request: Request) -> Response {
-        block_on(handle(request, kv())).unwrap()
+        block_on(handle(request, kv(), kv(), cache())).unwrap()
     }
 
     fn text(response: &Response) -> &str {
@@ -114,11 +147,14 @@ mod tests {
         let shorten = || ask(Request::new("POST", "/").with_body("https://example.org/a"));
         let code = text(&shorten()).to_owned();
         assert_eq!(text(&shorten()), code, "the same address has the same code");
-        let followed = ask(Request::new("GET", &format!("/?{code}")));
-        assert_eq!(followed.status(), 302);
-        assert!(followed.headers().any(|header| header == ("location", "https://example.org/a")));
-        let told = ask(Request::new("POST", "/").with_body(code));
-        assert_eq!(text(&told), "https://example.org/a was followed once");
+        // The second time by the cache.
+        for times in ["once", "2 times"] {
+            let followed = ask(Request::new("GET", &format!("/?{code}")));
+            assert_eq!(followed.status(), 302);
+            assert!(followed.headers().any(|header| header == ("location", "https://example.org/a")));
+            let told = ask(Request::new("POST", "/").with_body(code.clone()));
+            assert_eq!(text(&told), format!("https://example.org/a was followed {times}"));
+        }
     }
 
     #[test]

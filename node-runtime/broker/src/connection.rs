@@ -269,6 +269,7 @@ async fn operate(
     let before = transaction.held_bytes();
     let answered = match kind {
         ResourceKind::Kv => kv::answer(&broker.store, &mut transaction, (&resource, access), &request).await,
+        ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
     };
     if !broker.held.replace(tenant, before, transaction.held_bytes()) {
         // What it holds is given up, so it cannot be committed: a part of it would be.

@@ -37,6 +37,11 @@ const CONTAINER_LIMITS: [&str; 2] =
 /// Bulk workers together have one part in so many of the machine's memory, unless the operator says how much.
 const BULK_MEMORY_PART: usize = 2;
 
+/// What caches of functions may take together, unless the operator says how much.
+const CACHE_MEMORY_MIB_DEFAULT: usize = 256;
+/// The most that they can be given: a terabyte.
+const CACHE_MEMORY_MIB_MAX: usize = 1 << 20;
+
 /// Calls a second of one function that one caller gets, unless the operator says another number: more than a node of many cores
 /// answers, so that it meets only who floods.
 const CALLER_RATE_DEFAULT: u32 = 100_000;
@@ -75,7 +80,10 @@ pub(crate) struct Config {
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_ISOLATION_SOCKET`: where the isolation controller of this machine listens, if it is to know what is primary.
     pub(crate) isolation_socket: Option<PathBuf>,
-    /// `MFAAS_BROKER_SOCKET`: where the data broker of this node listens; without it, functions that bind data are not served.
+    /// `MFAAS_CACHE_MEMORY_MIB`: what the caches of functions may take of this node's memory together.
+    pub(crate) cache_memory_mib: usize,
+    /// `MFAAS_BROKER_SOCKET`: where the data broker of this node listens; without it, functions that bind data other than caches are
+    /// not served.
     pub(crate) broker_socket: Option<PathBuf>,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
@@ -155,6 +163,11 @@ impl Config {
             root_key_file: variables.required("MFAAS_ROOT_KEY_FILE")?.into(),
             metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             isolation_socket: variables.optional("MFAAS_ISOLATION_SOCKET")?.map(PathBuf::from),
+            cache_memory_mib: variables.number(
+                "MFAAS_CACHE_MEMORY_MIB",
+                0..=CACHE_MEMORY_MIB_MAX,
+                CACHE_MEMORY_MIB_DEFAULT,
+            )?,
             broker_socket: variables.optional("MFAAS_BROKER_SOCKET")?.map(PathBuf::from),
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })

@@ -9,7 +9,7 @@ use mfaas_rules::profiles::image_layout::BANK_BYTES;
 use tokio::sync::watch;
 
 use crate::agent::Status;
-use crate::serving::{Dispatcher, Protection};
+use crate::serving::{Caches, Dispatcher, Protection};
 
 /// How often gauges are set.
 const GAUGES: Duration = Duration::from_secs(1);
@@ -46,6 +46,11 @@ fn describe_serving() {
         "What is planned for the fullest bank of a window, in bytes."
     );
     describe_gauge!("mfaas_window_capacity_bytes", "What one bank of a window holds, in bytes.");
+    describe_gauge!("mfaas_cache_bytes", "What the caches of functions hold, in bytes.");
+    describe_counter!(
+        "mfaas_cache_reads_total",
+        "Keys that functions asked caches for, by outcome: hit or miss."
+    );
     describe_counter!("mfaas_loader_restarts_total", "Loaders that were started again.");
     describe_counter!(
         "mfaas_log_lines_dropped_total",
@@ -119,8 +124,13 @@ pub(crate) async fn watch(
     dispatcher: Arc<Dispatcher>,
     status: watch::Receiver<Status>,
     protection: Arc<Protection>,
+    caches: Arc<Caches>,
 ) {
     loop {
+        let cached = caches.numbers();
+        gauge!("mfaas_cache_bytes").set(cached.bytes as f64);
+        counter!("mfaas_cache_reads_total", "outcome" => "hit").absolute(cached.hits);
+        counter!("mfaas_cache_reads_total", "outcome" => "miss").absolute(cached.misses);
         gauge!("mfaas_protection_keys").set(f64::from(u8::from(protection.keys_are_on())));
         gauge!("mfaas_tenants_share_workers").set(f64::from(u8::from(protection.tenants_share())));
         let snapshot = dispatcher.snapshot();

@@ -30,7 +30,7 @@ use crate::logs;
 use crate::meters;
 use crate::primary;
 use crate::renewal::Renewal;
-use crate::serving::{self, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
+use crate::serving::{self, Caches, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
 use crate::state::StateDir;
 use crate::upstream::Upstream;
 use crate::usage::{self, Load};
@@ -135,6 +135,7 @@ impl Node {
     fn start(config: &Config, cores: Cores, state: &StateDir, upstream: Upstream) -> anyhow::Result<Self> {
         let services = NodeServices {
             protection: Arc::new(Protection::taking(config.workers.speculation)),
+            caches: Arc::new(Caches::within(config.cache_memory_mib << 20)),
             broker: config.broker_socket.clone(),
             ..NodeServices::default()
         };
@@ -169,7 +170,7 @@ impl Node {
         stopping: watch::Receiver<bool>,
     ) -> Reporting {
         let (boot, upstream, dispatcher) = (self.boot, &self.upstream, &self.dispatcher);
-        let NodeServices { logs, standing, usage, protection, .. } = self.services.clone();
+        let NodeServices { logs, standing, usage, caches, protection, .. } = self.services.clone();
         let reporter = Reporter {
             upstream: upstream.clone(),
             dispatcher: Arc::clone(dispatcher),
@@ -185,7 +186,7 @@ impl Node {
         let (name, build) = (env!("CARGO_PKG_NAME"), mfaas_ident::BuildVersion::this().as_str());
         let watchers = [
             tokio::spawn(reporter.run()),
-            tokio::spawn(meters::watch(Arc::clone(dispatcher), status, protection)),
+            tokio::spawn(meters::watch(Arc::clone(dispatcher), status, protection, caches)),
             tokio::spawn(follower.run()),
             tokio::spawn(mfaas_process_metrics::watch(name, build, prometheus)),
             tokio::spawn(usage::report_periodically(usage, load, upstream.clone(), boot)),

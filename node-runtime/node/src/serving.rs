@@ -18,6 +18,7 @@
 mod awaited;
 mod broker;
 mod bulk;
+mod caches;
 mod call;
 mod dispatcher;
 mod engine;
@@ -49,6 +50,7 @@ use mfaas_isolation_client::BACKGROUND_THREADS;
 
 pub(crate) use awaited::Awaited;
 pub(crate) use bulk::BulkWorkers;
+pub(crate) use caches::Caches;
 pub(crate) use call::{Answered, Asked, CallError, Used, Way};
 pub(crate) use dispatcher::{Dispatcher, RouteChange, Stalled};
 pub(crate) use process::ask_protection;

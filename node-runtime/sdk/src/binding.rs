@@ -190,6 +190,10 @@ impl DataError {
         Self { code: None, message }
     }
 
+    pub(crate) fn not_understood() -> Self {
+        Self::here("the node gave an answer that this function does not understand".to_owned())
+    }
+
     /// The number in its code, 1202 of `MF1202`; none if a value is not of the type of the binding.
     pub fn code(&self) -> Option<u32> {
         self.code

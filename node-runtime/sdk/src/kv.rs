@@ -82,7 +82,7 @@ impl<B: Binding, A: Access> Kv<B, A> {
         let request = KvRequest::Get { keys: vec![key.as_ref()] };
         match self.ask(&request).await?.reply(&request)? {
             KvReply::Values(values) => values.into_iter().next().flatten().map(value::<B>).transpose(),
-            _ => Err(not_understood()),
+            _ => Err(DataError::not_understood()),
         }
     }
 
@@ -97,7 +97,7 @@ impl<B: Binding, A: Access> Kv<B, A> {
             KvReply::Values(values) => {
                 values.into_iter().map(|found| found.map(value::<B>).transpose()).collect()
             }
-            _ => Err(not_understood()),
+            _ => Err(DataError::not_understood()),
         }
     }
 
@@ -117,11 +117,11 @@ impl<B: Binding, A: Access> Kv<B, A> {
                     next: next.map(<[u8]>::to_vec),
                 })
             }
-            _ => Err(not_understood()),
+            _ => Err(DataError::not_understood()),
         }
     }
 
-    async fn ask(&self, request: &KvRequest<'_>) -> Result<Answered, DataError> {
+    pub(crate) async fn ask(&self, request: &KvRequest<'_>) -> Result<Answered, DataError> {
         let Outcome { code, bytes } = Operation::new(OperationKind::Data, request.encode(self.place)).await;
         if code == DONE { Ok(Answered(bytes)) } else { Err(DataError::of_node(code, &bytes)) }
     }
@@ -154,7 +154,7 @@ impl<B: Binding> Kv<B, Write> {
         let request = KvRequest::Increment { key: key.as_ref(), by };
         match self.ask(&request).await?.reply(&request)? {
             KvReply::Number(number) => Ok(number),
-            _ => Err(not_understood()),
+            _ => Err(DataError::not_understood()),
         }
     }
 
@@ -170,7 +170,7 @@ impl<B: Binding> Kv<B, Write> {
         let request = KvRequest::CompareAndSet { key: key.as_ref(), expected, value };
         match self.ask(&request).await?.reply(&request)? {
             KvReply::Changed(changed) => Ok(changed),
-            _ => Err(not_understood()),
+            _ => Err(DataError::not_understood()),
         }
     }
 
@@ -180,11 +180,11 @@ impl<B: Binding> Kv<B, Write> {
 }
 
 /// What an operation that did what it was asked for gave.
-struct Answered(Vec<u8>);
+pub(crate) struct Answered(Vec<u8>);
 
 impl Answered {
-    fn reply(&self, request: &KvRequest<'_>) -> Result<KvReply<'_>, DataError> {
-        KvReply::decode(&self.0, request).ok_or_else(not_understood)
+    pub(crate) fn reply(&self, request: &KvRequest<'_>) -> Result<KvReply<'_>, DataError> {
+        KvReply::decode(&self.0, request).ok_or_else(DataError::not_understood)
     }
 }
 
@@ -198,8 +198,4 @@ fn value<B: Binding>(json: &[u8]) -> Result<B::Value, DataError> {
         DataError::here(format!("a value of `{}` is not of the type of the binding: {error}", B::NAME))
     };
     serde_json::from_slice(json).map_err(wrong)
-}
-
-fn not_understood() -> DataError {
-    DataError::here("the node gave an answer that this function does not understand".to_owned())
 }

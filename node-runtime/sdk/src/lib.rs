@@ -21,8 +21,8 @@
 //! }
 //! ```
 //!
-//! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and data that the function binds ([`Kv`]), and what is returned implements [`IntoResponse`]. A handler
-//! that is `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
+//! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and data that the function binds ([`Kv`],
+//! [`Cache`]), and what is returned implements [`IntoResponse`]. A handler that is `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
 //!
 //! Nothing survives a call: statics and thread-locals are as they were at the start, each time.
 //! A function reaches its request, its arena, what it binds, [`now`], [`random`] and [`log!`], and nothing else.
@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod binding;
+mod cache;
 mod error;
 mod handler;
 mod input;
@@ -45,6 +46,7 @@ pub mod testing;
 mod waiting;
 
 pub use binding::{Access, Binding, DataError, Read, Write};
+pub use cache::Cache;
 pub use error::Error;
 pub use handler::Handler;
 pub use input::FromRequest;

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use mfaas_abi::{DONE, KvExpiry, KvReply, KvRequest, split_binding};
 use mfaas_shim::Outcome;
 
-use crate::{Access, Binding, Kv};
+use crate::{Access, Binding, Cache, Kv};
 
 /// Where the places of data in memory begin: a function has no such binding, so that these are none in a node.
 const PLACES: u32 = 1 << 31;
@@ -52,13 +52,22 @@ thread_local! {
 /// Data of this thread, for the parameter of a handler: nothing at first, and the same for each binding of a name. What is
 /// changed stays, also if the handler fails, and no other call is in the way of a change.
 pub fn kv<B: Binding, A: Access>() -> Kv<B, A> {
+    Kv::at(place_of(B::NAME))
+}
+
+/// The same of a cache, in which everything stays.
+pub fn cache<B: Binding, A: Access>() -> Cache<B, A> {
+    Cache::at(place_of(B::NAME))
+}
+
+fn place_of(name: &'static str) -> u32 {
     let place = ALL.with_borrow_mut(|all| {
-        all.iter().position(|data| data.name == B::NAME).unwrap_or_else(|| {
-            all.push(Data { name: B::NAME, entries: BTreeMap::new() });
+        all.iter().position(|data| data.name == name).unwrap_or_else(|| {
+            all.push(Data { name, entries: BTreeMap::new() });
             all.len() - 1
         })
     });
-    Kv::at(PLACES + place as u32)
+    PLACES + place as u32
 }
 
 /// Runs what is `async` to its end on this thread. Not for handlers, which their node runs.

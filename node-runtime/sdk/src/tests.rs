@@ -9,10 +9,10 @@ use mfaas_abi::{ContentType, Reply, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::__private::{Declared, Manifest, check, invoke, taken};
-use crate::testing::{block_on, kv};
+use crate::testing::{block_on, cache, kv};
 use crate::{
-    Binding, DataError, Error, Handler, Json, Kv, Read, Request, Response, TimedOut, Write, join, join_all,
-    sleep, timeout,
+    Binding, Cache, DataError, Error, Handler, Json, Kv, Read, Request, Response, TimedOut, Write, join,
+    join_all, sleep, timeout,
 };
 
 /// A function that declares no bindings.
@@ -219,6 +219,37 @@ struct Names;
 impl Binding for Names {
     const NAME: &'static str = "names";
     type Value = String;
+}
+
+async fn recall(page: String, recent: Cache<Names, Write>) -> Result<String, DataError> {
+    let before = recent.get(&page).await?;
+    recent.put(&page, &"seen".to_owned()).await?;
+    recent.put_for("gone", &page, Duration::ZERO).await?;
+    let now = recent.get_many([page.as_str(), "gone"]).await?;
+    recent.delete(&page).await?;
+    Ok(format!("{before:?} {now:?} {:?}", recent.get(&page).await?))
+}
+
+/// The same binding, of another version.
+async fn recall_number(page: String, recent: Cache<Numbers, Write>) -> Result<String, DataError> {
+    Ok(format!("{:?}", recent.get(&page).await?))
+}
+
+struct Numbers;
+
+impl Binding for Numbers {
+    const NAME: &'static str = "names";
+    type Value = u64;
+}
+
+#[test]
+fn a_cache_gives_what_was_put_there_and_nothing_of_another_type() {
+    let page = || "page".to_owned();
+    let said = block_on(recall(page(), cache())).unwrap();
+    assert_eq!(said, "None [Some(\"seen\"), None] None");
+    block_on(cache::<Names, Write>().put("page", &"a text".to_owned())).unwrap();
+    assert_eq!(block_on(recall_number(page(), cache())).as_deref(), Ok("None"));
+    assert_eq!(taken(&recall), [None, Some(Declared { kind: "cache", ..NAMES })]);
 }
 
 async fn buy(_: Request, prices: Kv<Prices>, names: Kv<Names, Write>) -> Result<String, DataError> {

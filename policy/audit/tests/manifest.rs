@@ -52,7 +52,7 @@ fn an_ordinary_manifest_is_read_whole() {
 fn bindings_are_read_with_what_they_leave_out() {
     let text = format!(
         "{PACKAGE}[package.metadata.mfaas.bindings.links]\nkind = \"kv\"\naccess = \"write\"\n\
-         [package.metadata.mfaas.bindings]\nrates = {{ kind = \"kv\", resource = \"rates-eu\" }}\n"
+         [package.metadata.mfaas.bindings]\nrates = {{ kind = \"cache\", resource = \"rates-eu\" }}\n"
     );
     let facts = read(text.as_bytes());
     assert_eq!(judge_manifest(&facts), Vec::new());
@@ -65,7 +65,7 @@ fn bindings_are_read_with_what_they_leave_out() {
         said,
         [
             ("links", ResourceKind::Kv, "links", DataAccess::Write),
-            ("rates", ResourceKind::Kv, "rates-eu", DataAccess::Read)
+            ("rates", ResourceKind::Cache, "rates-eu", DataAccess::Read)
         ]
     );
 }
@@ -74,7 +74,7 @@ fn bindings_are_read_with_what_they_leave_out() {
 fn a_binding_of_another_form_is_refused_with_its_place() {
     for (declared, code, says) in [
         ("links = { access = \"write\" }", "MF0207", "it needs a `kind`"),
-        ("links = { kind = \"object\" }", "MF0207", "one of kv"),
+        ("links = { kind = \"object\" }", "MF0207", "one of kv, cache"),
         ("links = { kind = \"kv\", access = \"admin\" }", "MF0207", "one of read, write"),
         ("links = { kind = \"kv\", resource = \"a/b\" }", "MF0207", "1 to 63 characters"),
         ("links = { kind = true }", "MF0207", "it must be a string"),

@@ -11,18 +11,21 @@ pub const BINDINGS_MAX: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResourceKind {
-    /// Values by key.
+    /// Values by key, in a database.
     Kv,
+    /// Values by key in the memory of each node, which may be gone at any time.
+    Cache,
 }
 
 impl ResourceKind {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Kv];
+    pub const ALL: [Self; 2] = [Self::Kv, Self::Cache];
 
     /// The word in the manifest, in statements, on the wire and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Kv => "kv",
+            Self::Cache => "cache",
         }
     }
 
@@ -31,7 +34,7 @@ impl ResourceKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv"))
+            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv, cache"))
     }
 }
 

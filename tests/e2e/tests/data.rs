@@ -71,9 +71,9 @@ fn data_is_granted_admitted_changed_at_once_and_revoked() {
         assert_eq!(report["diagnostics"][0]["code"], code, "{report}");
     };
     refused("MF1201");
-    stack.grant("counts", "read");
+    stack.grant("counts", "kv", "read");
     refused("MF1201");
-    stack.grant("counts", "write");
+    stack.grant("counts", "kv", "write");
     let deployed = stack.deploy(counter.path()).ok();
     assert!(deployed.stderr.contains("also writes"), "{}", deployed.stderr);
 
@@ -110,7 +110,7 @@ fn data_is_granted_admitted_changed_at_once_and_revoked() {
     wait_for("the node to hear of it", Duration::from_secs(30), || {
         count(&stack, "n").contains("MF1201").then_some(())
     });
-    stack.grant("counts", "read");
+    stack.grant("counts", "kv", "read");
     wait_for("the node to hear of it", Duration::from_secs(30), || {
         (count(&stack, "n") == "Some(1)").then_some(())
     });
@@ -120,7 +120,7 @@ fn data_is_granted_admitted_changed_at_once_and_revoked() {
 #[test]
 fn what_a_handler_takes_is_what_its_manifest_declares() {
     let stack = Stack::start();
-    stack.grant("counts", "write");
+    stack.grant("counts", "kv", "write");
     let manifest = |bindings: &str| format!("{bindings}\n[dependencies]\nmfaas = \"0.1\"\n");
     for (bindings, says) in [
         ("", "the handler takes the binding `counts`, which Cargo.toml does not declare"),
@@ -143,11 +143,65 @@ fn what_a_handler_takes_is_what_its_manifest_declares() {
     }
 }
 
+const RECENT: &str = r#"
+use mfaas::{Binding, Cache, Error, Write};
+
+pub struct Recent;
+
+impl Binding for Recent {
+    const NAME: &'static str = "recent";
+    type Value = String;
+}
+
+pub async fn handle(body: String, recent: Cache<Recent, Write>) -> Result<String, Error> {
+    let before = recent.get("last").await?;
+    recent.put("last", &body).await?;
+    match body.as_str() {
+        "fail" => Err(Error::new("it fails after it has put something there")),
+        "panic" => panic!("it panics after it has put something there"),
+        "spin" => loop {
+            std::hint::spin_loop();
+        },
+        _ => Ok(format!("{before:?}")),
+    }
+}
+"#;
+
+const RECENT_MANIFEST: &str = "[package.metadata.mfaas.bindings.recent]\nkind = \"cache\"\naccess = \"write\"\n\n\
+                               [dependencies]\nmfaas = \"0.1\"\n";
+
+/// Values in the memory of the node, by the same ways as data: and without the broker.
+#[test]
+fn a_cache_keeps_what_calls_put_there_that_succeeded() {
+    let stack = Stack::start();
+    let recent = package("recent", RECENT, RECENT_MANIFEST);
+    let report = stack.cli(["deploy", "--json", recent.path().to_str().unwrap()]).exits(3).json();
+    assert_eq!(report["diagnostics"][0]["code"], "MF1201", "{report}");
+    stack.grant("recent", "cache", "write");
+    let deployed = stack.deploy(recent.path()).ok();
+    assert!(deployed.stderr.contains("now also writes cache `recent`"), "{}", deployed.stderr);
+    let call = |body: &str| {
+        let url = format!("{}/f/default/recent", stack.ingress());
+        stack.request("POST", &url, &[], body.as_bytes().to_vec())
+    };
+    assert_eq!(call("a").text(), "None");
+    for (body, status) in [("fail", 500), ("panic", 502), ("spin", 504)] {
+        assert_eq!(call(body).status, status, "{body}");
+    }
+    stack.kill(Program::Broker);
+    assert_eq!(call("b").text(), "Some(\"a\")");
+    stack.kill(Program::Node);
+    wait_for("the node to serve it again", Duration::from_secs(30), || {
+        let answer = call("c");
+        (answer.status == 200).then(|| assert_eq!(answer.text(), "None", "it was in the memory of the node"))
+    });
+}
+
 /// Whatever happens to the broker: who was answered well has counted, once.
 #[test]
 fn a_broker_that_is_killed_takes_nothing_with_it_that_was_answered() {
     let stack = Stack::start();
-    stack.grant("counts", "write");
+    stack.grant("counts", "kv", "write");
     let counter = package("counter", COUNTER, MANIFEST);
     let _ = stack.deploy(counter.path()).ok();
     let keys: Vec<String> = (0..4).map(|number| format!("k{number}")).collect();

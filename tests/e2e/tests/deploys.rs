@@ -178,8 +178,8 @@ fn examples_answer_as_their_documents_say() {
         let source = std::fs::read_to_string(example.join("src/lib.rs")).unwrap();
         let shown = shown_calls(&source);
         assert!(!shown.is_empty(), "{} shows no call", example.display());
-        for resource in resources(&example) {
-            stack.grant(&resource, "write");
+        for (resource, kind) in resources(&example) {
+            stack.grant(&resource, &kind, "write");
         }
         let _ = stack.deploy(&example).ok();
         for (command, answer) in shown {
@@ -189,12 +189,13 @@ fn examples_answer_as_their_documents_say() {
     }
 }
 
-/// What the package binds, each under the resource's own name.
-fn resources(package: &Path) -> Vec<String> {
+/// What the package binds, each under the resource's own name, and its kind.
+fn resources(package: &Path) -> Vec<(String, String)> {
     let manifest = std::fs::read_to_string(package.join("Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
     let bindings = || manifest["package"].get("metadata")?.get("mfaas")?.get("bindings")?.as_table();
-    bindings().into_iter().flat_map(|bindings| bindings.keys().cloned()).collect()
+    let kind = |binding: &toml::Value| binding["kind"].as_str().unwrap().to_owned();
+    bindings().into_iter().flatten().map(|(name, binding)| (name.clone(), kind(binding))).collect()
 }
 
 /// Each `mfaas …` behind a `$` in the crate's documentation, and the lines below it.

@@ -305,8 +305,8 @@ impl Stack {
     ///
     /// # Panics
     /// When either fails.
-    pub fn grant(&self, resource: &str, access: &str) {
-        let _ = self.cli(["resource", "create", resource, "--kind", "kv"]).ok();
+    pub fn grant(&self, resource: &str, kind: &str, access: &str) {
+        let _ = self.cli(["resource", "create", resource, "--kind", kind]).ok();
         let _ = self.cli(["resource", "grant", resource, "--tenant", "default", "--access", access]).ok();
     }
 

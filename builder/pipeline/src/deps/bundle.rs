@@ -26,6 +26,7 @@ sources![
     "abi/src/suspended.rs",
     "abi/src/symbols.rs",
     "sdk/src/binding.rs",
+    "sdk/src/cache.rs",
     "sdk/src/error.rs",
     "sdk/src/handler.rs",
     "sdk/src/input.rs",

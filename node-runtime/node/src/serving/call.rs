@@ -6,7 +6,7 @@ use std::time::Duration;
 use mfaas_dispatch::{Outcome, Refusal};
 use mfaas_ident::{FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
-use mfaas_rules::Code;
+use mfaas_rules::{Code, codes};
 
 use super::table::Served;
 use crate::grant::Grant;
@@ -62,6 +62,22 @@ impl Used {
 pub(crate) struct Earlier {
     pub(crate) used: Used,
     pub(crate) ran: Duration,
+}
+
+/// Why an operation of a call was not done, in a sentence that its function hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotBegun {
+    pub(crate) code: Code,
+    pub(crate) message: &'static str,
+}
+
+impl NotBegun {
+    pub(crate) const fn new(code: Code, message: &'static str) -> Self {
+        Self { code, message }
+    }
+
+    /// The broker is away, or was when the call began.
+    pub(crate) const AWAY: Self = Self::new(codes::MF1205, "the data broker of the node does not answer");
 }
 
 /// Why a call has no answer of a function.

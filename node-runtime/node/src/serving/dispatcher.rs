@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use mfaas_abi::limits;
 use mfaas_dispatch::{FunctionId, Loaded, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{Access, Class, DataAccess, Digest, FunctionName, ResourceName, Selector, TenantName};
+use mfaas_ident::{
+    Access, Class, DataAccess, Digest, FunctionName, ResourceKind, ResourceName, Selector, TenantName,
+};
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
 use tokio::sync::oneshot;
@@ -378,7 +380,7 @@ impl Dispatcher {
         let Some(lane) = self.lane(terms.class) else {
             return Err(Refused::new(codes::MF0722, format!("{key}: this node runs no bulk functions")));
         };
-        if !image.bindings().is_empty() && !self.has_broker {
+        if !self.has_broker && image.bindings().iter().any(|binding| is_of_broker(binding.kind)) {
             return Err(Refused::new(codes::MF0723, format!("{key} binds data, and this node reaches none")));
         }
         let most = lane.kind.memory_max;
@@ -547,6 +549,14 @@ impl Dispatcher {
         let crashes =
             |served: &Served| banned.iter().find(|(id, _)| *id == served.id).map(|(_, crashes)| *crashes);
         table.served().filter_map(|served| Some((Arc::clone(served), crashes(served)?))).collect()
+    }
+}
+
+/// Whether the broker reaches what is of this kind, and not the node itself.
+fn is_of_broker(kind: ResourceKind) -> bool {
+    match kind {
+        ResourceKind::Kv => true,
+        ResourceKind::Cache => false,
     }
 }
 

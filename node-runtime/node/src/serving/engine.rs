@@ -33,7 +33,7 @@ use mfaas_ring::{RingError, Submission, wait_any};
 use mfaas_rules::codes;
 
 use super::broker::BrokerLink;
-use super::call::CallError;
+use super::call::{CallError, NotBegun};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
 use super::loading::Task;
 use super::log_forwarder::LogForwarder;
@@ -43,7 +43,7 @@ use super::supervisor::{Wanted, WorkerSupervisor};
 use bans::Bans;
 use calls::{Begin, PendingCalls, Report};
 use clock::Clock;
-use data::{DataCalls, NotBegun};
+use data::DataCalls;
 pub(crate) use publisher::Published;
 use publisher::Publisher;
 use residents::Residents;
@@ -101,15 +101,12 @@ impl Engine {
     ) -> Self {
         let clock = Clock::start();
         let log_forwarder = Arc::new(log_forwarder);
+        let data = DataCalls::new(broker, &services);
         Self {
             scheduler: Scheduler::new(limits),
             commands: Commands::with_capacity(EVENTS_AT_ONCE),
             outlet,
-            calls: PendingCalls::new(
-                Arc::clone(&services.usage),
-                Arc::clone(&log_forwarder),
-                DataCalls::new(broker, services.grants, services.usage),
-            ),
+            calls: PendingCalls::new(services.usage, Arc::clone(&log_forwarder), data),
             workers: Workers::new(supervisor, clock.rate()),
             residents: Residents::new(loader),
             bans: Bans::new(services.standing, log_forwarder),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::caches::Caches;
 use super::grants::Grants;
 use super::protection::Protection;
 use crate::directives::Standing;
@@ -20,6 +21,8 @@ pub(crate) struct NodeServices {
     pub(crate) usage: Arc<Usage>,
     /// What functions may do with data.
     pub(crate) grants: Arc<Grants>,
+    /// What functions keep in the memory of this node.
+    pub(crate) caches: Arc<Caches>,
     /// Where the broker of this node listens, if it has one.
     pub(crate) broker: Option<PathBuf>,
     /// What holds the workers.

@@ -13,10 +13,10 @@ use mfaas_ring::{Completion, RingError};
 use tokio::sync::oneshot;
 
 use super::clock::Clock;
-use super::data::{DataCalls, NotBegun};
+use super::data::DataCalls;
 use super::kept_bytes::KeptBytes;
 use super::suspended::{Kept, Rest, Timers, wipe};
-use crate::serving::call::{Answered, Earlier};
+use crate::serving::call::{Answered, Earlier, NotBegun};
 use crate::serving::intake::{Call, ConnectionNumber};
 use crate::serving::log_forwarder::LogForwarder;
 use crate::usage::Usage;
@@ -142,9 +142,12 @@ impl PendingCalls {
         }
         for asked in asked {
             let id = asked.id;
-            if let Err(NotBegun { code, message }) = data.operate(job, call, &mut kept.data, asked) {
-                kept.hear(id, code.number(), message.as_bytes());
-            }
+            let unheard_bytes = kept.unheard_bytes();
+            match data.operate(job, call, kept.data.get_or_insert_default(), asked, unheard_bytes) {
+                Ok(None) => continue,
+                Ok(Some(outcome)) => kept.hear(id, DONE, &outcome),
+                Err(NotBegun { code, message }) => kept.hear(id, code.number(), message.as_bytes()),
+            };
         }
         // A call that has waited is run again only if others have changed the data that it saw.
         if call.served.bindings.is_empty() || call.frame.len() > limits::FRAME_BYTES_MAX {

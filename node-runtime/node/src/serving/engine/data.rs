@@ -1,8 +1,9 @@
 //! Calls that reach data: who asks the broker for them, and what becomes of them when they have answered.
 //!
 //! A call that changed something, or saw more than one thing, is answered only when the broker has committed that. If others have
-//! changed meanwhile what it saw, it did nothing and runs again, with another identity. What a call may do is looked up with each
-//! operation and once more before its commit: a grant that was revoked counts at once.
+//! changed meanwhile what it saw, it did nothing and runs again, with another identity. What it changed in caches, which are the
+//! node's own, takes effect after that. What a call may do is looked up with each operation and once more before its effects: a grant
+//! that was revoked counts at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::{Status, split_binding};
 use mfaas_broker_protocol::{Caller, CommitResult, REQUEST_BYTES_MAX, ToBroker};
 use mfaas_dispatch::{JobId, Moment, Outcome};
-use mfaas_ident::{DataAccess, TraceParent};
+use mfaas_ident::{DataAccess, ResourceKind, TraceParent};
 use mfaas_ring::clock::ticks;
 use mfaas_rules::{Code, codes};
 use uuid::Uuid;
@@ -20,9 +21,11 @@ use uuid::Uuid;
 use super::clock::Clock;
 use super::kept_bytes::KeptBytes;
 use crate::serving::broker::BrokerLink;
-use crate::serving::call::{Answered, CallError, Earlier, Used};
+use crate::serving::caches::{CacheWrites, Caches};
+use crate::serving::call::{Answered, CallError, Earlier, NotBegun, Used};
 use crate::serving::grants::Grants;
 use crate::serving::intake::{Call, ConnectionNumber};
+use crate::serving::services::NodeServices;
 use crate::usage::Usage;
 
 /// How long a commit is waited for, and then for what has become of it.
@@ -32,20 +35,30 @@ const RERUN_MAX: Duration = Duration::from_secs(30);
 /// Requests and answers of calls that have run and are not answered, of all tenants and of one, in bytes.
 const CONCLUDING_BYTES_MAX: usize = 256 << 20;
 const TENANT_CONCLUDING_BYTES_MAX: usize = CONCLUDING_BYTES_MAX / 4;
+/// What caches give a call before it goes on, in bytes, within one outcome: they are copied here, where all calls pass.
+const CACHED_AT_ONCE_BYTES_MAX: usize = 256 << 10;
 /// How often a call runs again because others changed what it saw.
 const RERUNS_MAX: u32 = 8;
 /// What is waited before, at most, doubled each time, in microseconds: calls that met are not to meet again.
 const RERUN_PAUSE_US: u64 = 2_000;
 
 /// What is known of a call that reaches data.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct DataCall {
-    /// Where the broker knows it.
-    connection: ConnectionNumber,
-    caller: Caller,
+    /// Where the broker knows it, if it was asked for anything.
+    at_broker: Option<AtBroker>,
     /// What it has used, by the binding's place, and what it was allowed to do then.
     used: BTreeMap<u32, DataAccess>,
     needs_commit: bool,
+    /// What it changes in caches.
+    cached: CacheWrites,
+}
+
+/// A call that the broker knows.
+#[derive(Debug)]
+struct AtBroker {
+    connection: ConnectionNumber,
+    caller: Caller,
 }
 
 /// An operation that a call began, as its function wrote it.
@@ -55,27 +68,11 @@ pub(super) struct Asked {
     pub(super) operation: Vec<u8>,
 }
 
-/// Why an operation was not begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NotBegun {
-    pub(super) code: Code,
-    pub(super) message: &'static str,
-}
-
-impl NotBegun {
-    const fn new(code: Code, message: &'static str) -> Self {
-        Self { code, message }
-    }
-
-    /// The broker is away, or was when the call began.
-    pub(super) const AWAY: Self = Self::new(codes::MF1205, "the data broker of the node does not answer");
-}
-
 /// What a call waits for that has run.
 #[derive(Debug)]
 enum Waits {
-    /// For its commit, or for what has become of it.
-    Commit { connection: ConnectionNumber, caller: Caller, answered: Box<Answered>, is_settling: bool },
+    /// For its commit, or for what has become of it; then its changes of caches take effect.
+    Commit { at_broker: AtBroker, cached: CacheWrites, answered: Box<Answered>, is_settling: bool },
     /// For the time to run again.
     Rerun,
 }
@@ -95,6 +92,7 @@ struct Concluding {
 pub(super) struct DataCalls {
     link: BrokerLink,
     grants: Arc<Grants>,
+    caches: Arc<Caches>,
     concluding: HashMap<JobId, Concluding>,
     ends: BTreeSet<(Moment, JobId)>,
     bytes: KeptBytes,
@@ -102,24 +100,27 @@ pub(super) struct DataCalls {
 }
 
 impl DataCalls {
-    pub(super) fn new(link: BrokerLink, grants: Arc<Grants>, usage: Arc<Usage>) -> Self {
+    pub(super) fn new(link: BrokerLink, services: &NodeServices) -> Self {
         let (concluding, ends) = Default::default();
         let bytes = KeptBytes::within(CONCLUDING_BYTES_MAX, TENANT_CONCLUDING_BYTES_MAX);
-        Self { link, grants, concluding, ends, bytes, usage }
+        let NodeServices { grants, caches, usage, .. } = services.clone();
+        Self { link, grants, caches, concluding, ends, bytes, usage }
     }
 
-    /// Asks the broker for what a call began.
+    /// Does what a call began, or asks the broker for it: then nothing comes of it yet. So many bytes wait for the call to hear of
+    /// them.
     pub(super) fn operate(
         &self,
         job: JobId,
         call: &Call,
-        data: &mut Option<DataCall>,
+        data: &mut DataCall,
         asked: Asked,
-    ) -> Result<(), NotBegun> {
+        unheard_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, NotBegun> {
         let served = &call.served;
         let Asked { id, operation } = asked;
         let unknown = NotBegun::new(codes::MF1207, "the function has no such binding");
-        let (place, request) = split_binding(&operation).ok_or(unknown.clone())?;
+        let (place, request) = split_binding(&operation).ok_or(unknown)?;
         let binding = served.bindings.get(place as usize).ok_or(unknown)?;
         if request.len() > REQUEST_BYTES_MAX {
             return Err(NotBegun::new(codes::MF1202, "the operation has more bytes than one may have"));
@@ -128,25 +129,39 @@ impl DataCalls {
             codes::MF1201,
             "the tenant is not granted the resource of this binding any more",
         ))?;
-        let data = match data {
-            Some(data) => data,
-            None => data.insert(self.begin(job, call)?),
+        let outcome = match binding.kind {
+            ResourceKind::Cache if unheard_bytes > CACHED_AT_ONCE_BYTES_MAX => {
+                return Err(NotBegun::new(
+                    codes::MF1202,
+                    "the call asks caches for more than it can hear at once",
+                ));
+            }
+            ResourceKind::Cache => {
+                Some(self.caches.answer(&mut data.cached, (&binding.resource, access), request)?)
+            }
+            ResourceKind::Kv => {
+                let at_broker = match &data.at_broker {
+                    Some(at_broker) => at_broker,
+                    None => data.at_broker.insert(self.begin(job, call)?),
+                };
+                let message = ToBroker::Operate {
+                    call: job.0,
+                    id,
+                    resource: binding.resource.clone(),
+                    kind: binding.kind,
+                    access,
+                    request: request.to_vec(),
+                };
+                self.link.send(at_broker.connection, &message).map_err(|_| NotBegun::AWAY)?;
+                None
+            }
         };
-        let message = ToBroker::Operate {
-            call: job.0,
-            id,
-            resource: binding.resource.clone(),
-            kind: binding.kind,
-            access,
-            request: request.to_vec(),
-        };
-        self.link.send(data.connection, &message).map_err(|_| NotBegun::AWAY)?;
         let used = data.used.entry(place).or_insert(access);
         *used = access.max(*used);
-        Ok(())
+        Ok(outcome)
     }
 
-    fn begin(&self, job: JobId, call: &Call) -> Result<DataCall, NotBegun> {
+    fn begin(&self, job: JobId, call: &Call) -> Result<AtBroker, NotBegun> {
         let served = &call.served;
         let connection = self.link.connection().ok_or(NotBegun::AWAY)?;
         let caller = Caller {
@@ -158,39 +173,48 @@ impl DataCalls {
         };
         let message = ToBroker::Begin { call: job.0, caller: caller.clone() };
         self.link.send(connection, &message).map_err(|_| NotBegun::AWAY)?;
-        Ok(DataCall { connection, caller, used: BTreeMap::new(), needs_commit: false })
+        Ok(AtBroker { connection, caller })
     }
 
     /// A call has run to its end: it is answered, or is to be committed first.
     pub(super) fn end(&mut self, job: JobId, clock: &Clock, call: Call, answered: Answered, data: DataCall) {
         let response = answered.completion.as_ref().filter(|_| answered.outcome == Outcome::Finished);
         let is_ok = response.is_some_and(|completion| completion.status == Status::Ok);
-        let bytes = call.frame.capacity() + response.map_or(0, |completion| completion.response.capacity());
-        if is_ok && data.needs_commit {
-            let tenant = &call.served.key.tenant;
-            let has_room = self.bytes.replace(tenant, 0, bytes);
-            match if has_room { self.commit(job, &call, &data) } else { Err(codes::MF1205) } {
-                Ok(()) => {
-                    let DataCall { connection, caller, .. } = data;
-                    let answered = Box::new(answered);
-                    let waits = Waits::Commit { connection, caller, answered, is_settling: false };
-                    let ends = clock.moment().plus(COMMIT_US_MAX);
-                    return self.wait(job, Concluding { call, waits, ends, bytes });
-                }
-                Err(code) => {
-                    self.bytes.replace(tenant, bytes, 0);
-                    self.forget(job, &data);
-                    return self.fail(call, &answered, code);
-                }
-            }
+        if !is_ok || !data.has_effects() {
+            self.forget(job, data.at_broker.as_ref());
+            return self.answer(call, answered);
         }
-        self.forget(job, &data);
-        self.answer(call, answered);
+        let bytes = call.frame.capacity()
+            + response.map_or(0, |completion| completion.response.capacity())
+            + data.cached.bytes();
+        let DataCall { at_broker, used, needs_commit, cached } = data;
+        if !self.is_granted(&call, &used) {
+            self.forget(job, at_broker.as_ref());
+            return self.fail(call, &answered, codes::MF1201);
+        }
+        let Some(at_broker) = at_broker.filter(|_| needs_commit) else {
+            self.caches.apply(cached);
+            return self.answer(call, answered);
+        };
+        let tenant = &call.served.key.tenant;
+        let has_room = self.bytes.replace(tenant, 0, bytes);
+        let is_asked =
+            has_room && self.link.send(at_broker.connection, &ToBroker::Commit { call: job.0 }).is_ok();
+        if !is_asked {
+            self.bytes.replace(tenant, bytes, 0);
+            self.forget(job, Some(&at_broker));
+            return self.fail(call, &answered, codes::MF1205);
+        }
+        let waits = Waits::Commit { at_broker, cached, answered: Box::new(answered), is_settling: false };
+        let ends = clock.moment().plus(COMMIT_US_MAX);
+        self.wait(job, Concluding { call, waits, ends, bytes });
     }
 
     /// Nothing of the call takes effect. The broker may have gone, and then has forgotten it already.
-    fn forget(&self, job: JobId, data: &DataCall) {
-        let _ = self.link.send(data.connection, &ToBroker::Forget { call: job.0 });
+    fn forget(&self, job: JobId, at_broker: Option<&AtBroker>) {
+        if let Some(AtBroker { connection, .. }) = at_broker {
+            let _ = self.link.send(*connection, &ToBroker::Forget { call: job.0 });
+        }
     }
 
     /// The caller may have hung up; the answer was given all the same.
@@ -205,15 +229,13 @@ impl DataCalls {
         let _ = call.reply.send(Err(CallError::NotCommitted(code)));
     }
 
-    fn commit(&self, job: JobId, call: &Call, data: &DataCall) -> Result<(), Code> {
-        for (place, used) in &data.used {
+    /// Whether the call may still do all that it did.
+    fn is_granted(&self, call: &Call, used: &BTreeMap<u32, DataAccess>) -> bool {
+        used.iter().all(|(place, used)| {
             let binding = call.served.bindings.get(*place as usize);
             let access = binding.and_then(|binding| self.grants.access(&call.served.key, binding));
-            if access.is_none_or(|access| access < *used) {
-                return Err(codes::MF1201);
-            }
-        }
-        self.link.send(data.connection, &ToBroker::Commit { call: job.0 }).map_err(|_| codes::MF1205)
+            access.is_some_and(|access| access >= *used)
+        })
     }
 
     fn wait(&mut self, job: JobId, concluding: Concluding) {
@@ -235,12 +257,16 @@ impl DataCalls {
         if !matches!(waits, Some(Waits::Commit { .. })) {
             return;
         }
-        let Some(Concluding { mut call, waits: Waits::Commit { answered, .. }, bytes, .. }) = self.take(job)
+        let Some(Concluding { mut call, waits: Waits::Commit { answered, cached, .. }, bytes, .. }) =
+            self.take(job)
         else {
             return;
         };
         let code = match result {
-            CommitResult::Done => return self.answer(call, *answered),
+            CommitResult::Done => {
+                self.caches.apply(cached);
+                return self.answer(call, *answered);
+            }
             CommitResult::Conflict => codes::MF1204,
             CommitResult::Unavailable => codes::MF1205,
             CommitResult::Unknown => codes::MF1206,
@@ -269,7 +295,7 @@ impl DataCalls {
     pub(super) fn lost(&mut self, over: ConnectionNumber) {
         let lost = self.concluding.iter().filter_map(|(job, concluding)| match &concluding.waits {
             // Also what was looked for by one that is over.
-            Waits::Commit { connection, .. } if *connection <= over => Some(*job),
+            Waits::Commit { at_broker, .. } if at_broker.connection <= over => Some(*job),
             Waits::Commit { .. } | Waits::Rerun => None,
         });
         let lost: Vec<JobId> = lost.collect();
@@ -278,13 +304,13 @@ impl DataCalls {
 
     /// Asks what has become of a commit, and sees to it that nothing does later.
     fn settle(&mut self, job: JobId) {
-        let Some(Concluding { waits: Waits::Commit { caller, is_settling, .. }, .. }) =
+        let Some(Concluding { waits: Waits::Commit { at_broker, is_settling, .. }, .. }) =
             self.concluding.get_mut(&job)
         else {
             return;
         };
         *is_settling = true;
-        let message = ToBroker::Settle { call: job.0, caller: caller.clone() };
+        let message = ToBroker::Settle { call: job.0, caller: at_broker.caller.clone() };
         if self.link.send_when_connected(&message).is_err() {
             self.give_up(job);
         }
@@ -337,7 +363,17 @@ impl DataCall {
 
     /// Whether the broker knew it over that connection.
     pub(super) fn is_of(&self, connection: ConnectionNumber) -> bool {
-        self.connection == connection
+        self.at_broker.as_ref().is_some_and(|at_broker| at_broker.connection == connection)
+    }
+
+    /// What it changes in caches, in bytes.
+    pub(super) fn cached_bytes(&self) -> usize {
+        self.cached.bytes()
+    }
+
+    /// Whether something of it is to take effect, or has to be so still when it is answered.
+    fn has_effects(&self) -> bool {
+        self.needs_commit || !self.cached.is_empty()
     }
 }
 

@@ -142,10 +142,18 @@ impl Kept {
         self.heard_bytes
     }
 
+    /// The bytes of what it has not heard of.
+    pub(super) fn unheard_bytes(&self) -> usize {
+        self.outcome_bytes
+    }
+
     /// Counts what is kept of it, its request of so many bytes included. Whether it may be.
     pub(super) fn count(&mut self, bytes: &mut KeptBytes, tenant: &TenantName, request_bytes: usize) -> bool {
-        let after =
-            self.frame.capacity() + self.outcome_bytes + self.open.len() * OPERATION_BYTES + request_bytes;
+        let after = self.frame.capacity()
+            + self.outcome_bytes
+            + self.open.len() * OPERATION_BYTES
+            + self.data.as_ref().map_or(0, DataCall::cached_bytes)
+            + request_bytes;
         bytes.replace(tenant, std::mem::replace(&mut self.counted, after), after)
     }
 

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use mfaas_abi::{OperationKind, Record};
+use mfaas_abi::{KvExpiry, KvReply, KvRequest, OperationKind, Record};
 use mfaas_broker_protocol::{
     Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ToBroker, decode, encode, message_bytes,
 };
@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::waits::{put_aside, resumed_with};
 use super::*;
+use crate::serving::Caches;
 
 /// A broker that is the test's.
 struct TestBroker {
@@ -86,9 +87,16 @@ fn granted(access: DataAccess) -> Option<BTreeMap<ResourceName, DataAccess>> {
 
 /// `acme/hello@2`, which binds orders for changes.
 fn image() -> VerifiedImage {
+    binding(&[ResourceKind::Kv])
+}
+
+/// The same version, which binds orders for changes as each of these.
+fn binding(kinds: &[ResourceKind]) -> VerifiedImage {
     let public = Declared { access: Some(Access::Public), ..Declared::default() };
-    let binding = Binding { kind: ResourceKind::Kv, resource: orders(), access: DataAccess::Write };
-    VerifiedImage::declaring_for_test(key("hello", 2), public).binding_for_test(&[binding])
+    let binding =
+        |kind: &ResourceKind| Binding { kind: *kind, resource: orders(), access: DataAccess::Write };
+    let bindings: Vec<Binding> = kinds.iter().map(binding).collect();
+    VerifiedImage::declaring_for_test(key("hello", 2), public).binding_for_test(&bindings)
 }
 
 /// A node that serves it with a broker, and the connection between them.
@@ -102,8 +110,32 @@ async fn stage(broker: &TestBroker) -> (Stage, Side) {
 
 /// Asks the binding at that place.
 fn ask(end: &mut WorkerEnd, place: u32, id: u32) {
-    let operation = [&place.to_le_bytes()[..], b"request"].concat();
-    put_aside(end, &[Record { id, code: OperationKind::Data as u32, bytes: &operation }], b"state", 10);
+    ask_for(end, id, &[&place.to_le_bytes()[..], b"request"].concat());
+}
+
+fn ask_for(end: &mut WorkerEnd, id: u32, operation: &[u8]) {
+    put_aside(end, &[Record { id, code: OperationKind::Data as u32, bytes: operation }], b"state", 10);
+}
+
+/// Puts a value into the cache that is bound at that place.
+fn put(end: &mut WorkerEnd, place: u32, value: &[u8]) {
+    ask_for(end, 8, &KvRequest::Put { key: b"key", value, expiry: KvExpiry::Never }.encode(place));
+    assert_eq!(heard(end), [(8, 0, vec![])]);
+}
+
+/// What is under that key in the cache that is bound at that place.
+fn cached(end: &mut WorkerEnd, place: u32) -> Option<Vec<u8>> {
+    let request = KvRequest::Get { keys: vec![b"key"] };
+    ask_for(end, 9, &request.encode(place));
+    let heard = heard(end);
+    assert_eq!((heard[0].0, heard[0].1), (9, 0), "{heard:?}");
+    let Some(KvReply::Values(values)) = KvReply::decode(&heard[0].2, &request) else { panic!("{heard:?}") };
+    values[0].map(<[u8]>::to_vec)
+}
+
+/// One that has caches.
+fn with_caches(services: NodeServices) -> NodeServices {
+    NodeServices { caches: Arc::new(Caches::within(64 << 20)), ..services }
 }
 
 /// What a call hears: the numbers of codes, and bytes.
@@ -279,4 +311,106 @@ async fn a_node_without_a_broker_does_not_serve_what_binds_data() {
     let stage = Stage::new().await;
     let refused = stage.dispatcher.define(&[Arc::new(image())]).await.unwrap();
     assert_eq!(refused.iter().map(|(_, refused)| refused.code).collect::<Vec<_>>(), [codes::MF0723]);
+}
+
+/// A cache needs no broker.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_call_puts_into_a_cache_is_there_when_it_has_succeeded() {
+    let stage = Stage::with(with_caches(NodeServices::default())).await;
+    let image = || binding(&[ResourceKind::Cache]);
+    assert_eq!(stage.define_image(image(), 7).await, []);
+    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    let (mut end, _fd, _child) = stage.worker();
+    for (status, value) in
+        [(Status::HandlerError, b"failed"), (Status::Panicked, b"panics"), (Status::Ok, b"worked")]
+    {
+        let call = stage.call();
+        next(&mut end);
+        assert_eq!(cached(&mut end, 0), None, "nothing of what did not succeed");
+        put(&mut end, 0, value);
+        assert_eq!(cached(&mut end, 0).unwrap(), value, "it sees it itself");
+        reply_with(&mut end, status, b"answer");
+        assert_eq!(ended(call).await.unwrap().completion.unwrap().status, status);
+    }
+    // To look is allowed still, and what was put before is there.
+    stage.route_image(image(), granted(DataAccess::Read).as_ref());
+    let call = stage.call();
+    next(&mut end);
+    assert_eq!(cached(&mut end, 0).unwrap(), b"worked");
+    ask_for(&mut end, 3, &KvRequest::Delete { key: b"key" }.encode(0));
+    assert_eq!(heard(&mut end)[0].1, codes::MF1201.number());
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+    // Revoked before it ends: nobody sees what it put there.
+    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    let call = stage.call();
+    next(&mut end);
+    put(&mut end, 0, b"late");
+    stage.route_image(image(), granted(DataAccess::Read).as_ref());
+    reply(&mut end, b"done");
+    assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1201));
+    let call = stage.call();
+    next(&mut end);
+    assert_eq!(cached(&mut end, 0).unwrap(), b"worked");
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+}
+
+/// What a cache has was true once: it is put there after what it was made of has taken effect, and not if that has not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_hears_of_a_call_when_its_commit_is_done() {
+    let broker = TestBroker::new();
+    let stage = Stage::with(with_caches(broker.services.clone())).await;
+    let mut side = broker.accept();
+    let image = || binding(&[ResourceKind::Kv, ResourceKind::Cache]);
+    assert_eq!(stage.define_image(image(), 7).await, []);
+    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    let (mut end, _fd, _child) = stage.worker();
+    for (result, before) in [
+        (CommitResult::Unavailable, None),
+        (CommitResult::Done, None),
+        (CommitResult::Done, Some(b"value".to_vec())),
+    ] {
+        let call = stage.call();
+        next(&mut end);
+        assert_eq!(cached(&mut end, 1), before);
+        put(&mut end, 1, b"value");
+        ask(&mut end, 0, 1);
+        let (number, ..) = side.asked();
+        side.outcome(number, 1, b"", true);
+        heard(&mut end);
+        reply(&mut end, b"done");
+        assert_eq!(side.next(), ToBroker::Commit { call: number });
+        side.committed(number, result);
+        assert_eq!(ended(call).await.is_ok(), result == CommitResult::Done);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_given_no_more_of_caches_at_once_than_it_can_hear() {
+    let stage = Stage::with(with_caches(NodeServices::default())).await;
+    let image = || binding(&[ResourceKind::Cache]);
+    assert_eq!(stage.define_image(image(), 7).await, []);
+    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    put(&mut end, 0, &[7; 60 << 10]);
+    let request = KvRequest::Get { keys: vec![b"key"] }.encode(0);
+    let records: Vec<_> =
+        (0..10).map(|id| Record { id, code: OperationKind::Data as u32, bytes: &request }).collect();
+    put_aside(&mut end, &records, b"state", 10);
+    let mut codes = Vec::new();
+    while codes.len() < records.len() {
+        let heard = heard(&mut end);
+        codes.extend(heard.into_iter().map(|(_, code, _)| code));
+        if codes.len() < records.len() {
+            put_aside(&mut end, &[], b"state", 10);
+        }
+    }
+    let given = codes.iter().filter(|code| **code == 0).count();
+    assert_eq!(given, 5, "{codes:?}");
+    assert!(codes[given..].iter().all(|code| *code == codes::MF1202.number()), "{codes:?}");
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
 }
