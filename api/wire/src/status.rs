@@ -172,6 +172,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF1205, 503),
     (codes::MF1206, 504),
     (codes::MF1207, 400),
+    (codes::MF1208, 507),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

@@ -11,6 +11,18 @@ const USERS_MAX: usize = 16;
 /// Connections to the database for reads, and as many for commits, unless the operator says how many.
 const CONNECTIONS_DEFAULT: u32 = 16;
 const CONNECTIONS_MAX: u32 = 256;
+/// What one resource may hold, unless the operator says how much: a gigabyte.
+const RESOURCE_MIB_DEFAULT: u64 = 1_024;
+const RESOURCE_MIB_MAX: u64 = 1 << 30;
+/// Operations a second of one tenant on this node, unless the operator says another number.
+const OPERATIONS_DEFAULT: u32 = 20_000;
+const OPERATIONS_MAX: u32 = 10_000_000;
+/// One in so many reads is audited, unless the operator says another number.
+const AUDITED_READS_DEFAULT: u64 = 1_000;
+const AUDITED_READS_MAX: u64 = 1_000_000_000;
+/// How long audit records are kept, unless the operator says how long.
+const AUDIT_DAYS_DEFAULT: u32 = 90;
+const AUDIT_DAYS_MAX: u32 = 36_500;
 
 /// All of it.
 #[derive(Debug, Clone)]
@@ -23,10 +35,45 @@ pub(crate) struct Config {
     pub(crate) database_url: String,
     /// `MFAAS_DATA_CONNECTIONS`.
     pub(crate) connections: u32,
+    pub(crate) bounds: Bounds,
     /// `MFAAS_METRICS_LISTEN`.
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// `MFAAS_READY_FILE`.
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// What tenants may ask for and store, and what is audited of that.
+#[derive(Debug, Clone)]
+pub(crate) struct Bounds {
+    /// `MFAAS_DATA_OPERATIONS`: operations a second of one tenant on this node.
+    pub(crate) operations_per_second: u32,
+    /// `MFAAS_DATA_RESOURCE_MIB`: what one resource may hold, in bytes of keys and values.
+    pub(crate) resource_bytes: u64,
+    /// `MFAAS_DATA_AUDITED_READS`: one in so many reads is audited; none if it is 0.
+    pub(crate) audited_reads: u64,
+    /// `MFAAS_DATA_AUDIT_DAYS`: how long audit records are kept.
+    pub(crate) audit_days: u32,
+}
+
+impl Bounds {
+    fn read(variables: &Variables) -> Result<Self, VariableError> {
+        let resource_mib =
+            variables.number("MFAAS_DATA_RESOURCE_MIB", 1..=RESOURCE_MIB_MAX, RESOURCE_MIB_DEFAULT)?;
+        Ok(Self {
+            operations_per_second: variables.number(
+                "MFAAS_DATA_OPERATIONS",
+                1..=OPERATIONS_MAX,
+                OPERATIONS_DEFAULT,
+            )?,
+            resource_bytes: resource_mib << 20,
+            audited_reads: variables.number(
+                "MFAAS_DATA_AUDITED_READS",
+                0..=AUDITED_READS_MAX,
+                AUDITED_READS_DEFAULT,
+            )?,
+            audit_days: variables.number("MFAAS_DATA_AUDIT_DAYS", 1..=AUDIT_DAYS_MAX, AUDIT_DAYS_DEFAULT)?,
+        })
+    }
 }
 
 impl Config {
@@ -41,6 +88,7 @@ impl Config {
                 1..=CONNECTIONS_MAX,
                 CONNECTIONS_DEFAULT,
             )?,
+            bounds: Bounds::read(variables)?,
             metrics_listen: variables.parsed("MFAAS_METRICS_LISTEN")?,
             ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })

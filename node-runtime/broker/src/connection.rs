@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::future::{poll_fn, ready};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use mfaas_broker_protocol::{
     Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode,
     message_bytes,
 };
-use mfaas_ident::{DataAccess, ResourceKind, ResourceName};
+use mfaas_ident::{DataAccess, ResourceKind, ResourceName, TenantName};
 use mfaas_kv::{KvError, Transaction};
 use mfaas_rules::codes;
 use serde::de::DeserializeOwned;
@@ -24,9 +24,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Bu
 use tokio::net::UnixStream;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
-use crate::broker::Broker;
+use crate::broker::{Broker, of_store};
 use crate::refusal::Refusal;
-use crate::turns::{OPERATION_WEIGHT, Open};
+use crate::turns::{Full, OPERATION_WEIGHT, Open};
 use crate::{kv, meters};
 
 /// Messages that wait to be written.
@@ -159,11 +159,13 @@ impl Node {
         // A node of ours names no call that has not begun, and waits for no answer about one.
         let Some(call) = self.calls.get(&number) else { return };
         let (id, kind, came) = (operation.id, operation.kind, Instant::now());
-        let Ok(open) = self.broker.turns.open(&call.caller.tenant, operation.request.len()) else {
-            let refused =
-                Err(Refusal::new(codes::MF1205, "as many operations of this tenant are open as may be"));
-            let needs_commit = call.needs_commit.load(Ordering::Acquire);
-            return tell(&self.outgoing, (number, id), kind, (refused, needs_commit), came).await;
+        let open = match self.open(&call.caller.tenant, operation.request.len(), came) {
+            Ok(open) => open,
+            Err(message) => {
+                let refused = Err(Refusal::new(codes::MF1205, message));
+                let needs_commit = call.needs_commit.load(Ordering::Acquire);
+                return tell(&self.outgoing, (number, id), kind, (refused, needs_commit), came).await;
+            }
         };
         let (broker, call, outgoing) = (Arc::clone(&self.broker), Arc::clone(call), self.outgoing.clone());
         let turn = call.queue().await;
@@ -173,6 +175,16 @@ impl Node {
                 tell(&outgoing, (number, id), kind, answered, came).await;
             }
         });
+    }
+
+    /// An operation has come; or why it is too much.
+    fn open(&self, tenant: &TenantName, bytes: usize, now: Instant) -> Result<Open, &'static str> {
+        let mut rate = self.broker.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        if !rate.admits(tenant, now) {
+            return Err("this tenant asks for more operations a second than it may");
+        }
+        let opened = self.broker.turns.open(tenant, bytes);
+        opened.map_err(|Full| "as many operations of this tenant are open as may be")
     }
 
     async fn commit(&mut self, number: u64) {
@@ -268,7 +280,9 @@ async fn operate(
     }
     let before = transaction.held_bytes();
     let answered = match kind {
-        ResourceKind::Kv => kv::answer(&broker.store, &mut transaction, (&resource, access), &request).await,
+        ResourceKind::Kv => {
+            kv::answer(broker, (&call.caller, &mut transaction), (&resource, access), &request).await
+        }
         ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
     };
     if !broker.held.replace(tenant, before, transaction.held_bytes()) {
@@ -288,7 +302,11 @@ async fn commit(broker: &Broker, call: &Call, transaction: &Transaction) -> Comm
     }
     let open = broker.turns.open_commit(&call.caller.tenant);
     let _turn = open.turn(OPERATION_WEIGHT + transaction.held_bytes()).await;
-    result_of(broker.store.commit(&of_store(&call.caller), transaction).await)
+    let committed = broker.store.commit(&of_store(&call.caller), transaction).await;
+    if committed.is_ok() {
+        broker.stored.wrote(transaction);
+    }
+    result_of(committed)
 }
 
 /// Nothing is held of the call any more.
@@ -310,11 +328,6 @@ fn result_of(committed: Result<mfaas_kv::Committed, KvError>) -> CommitResult {
             CommitResult::Unavailable
         }
     }
-}
-
-fn of_store(caller: &Caller) -> mfaas_kv::Caller {
-    let Caller { id, tenant, function, version, trace } = caller.clone();
-    mfaas_kv::Caller { call: id, tenant, function, version, trace }
 }
 
 /// The next message; nothing at the end.

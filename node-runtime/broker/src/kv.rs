@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use mfaas_abi::limits::{KV_KEYS_MAX, OUTCOME_BYTES_MAX};
 use mfaas_abi::{KvExpiry, KvReply, KvRequest};
+use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
-use mfaas_kv::{Expiry, Key, Place, Store, Transaction};
+use mfaas_kv::{Expiry, Key, Place, Transaction};
 use mfaas_rules::codes;
 
+use crate::broker::{Broker, of_store};
 use crate::refusal::Refusal;
 
 const _: () = assert!(KV_KEYS_MAX == mfaas_kv::limits::SCAN_ENTRIES_MAX, "a scan fills an outcome");
 
 /// Does what a function asks of a resource, which it may look at or also change.
 pub(crate) async fn answer(
-    store: &Store,
-    transaction: &mut Transaction,
+    broker: &Broker,
+    (caller, transaction): (&Caller, &mut Transaction),
     (resource, access): (&ResourceName, DataAccess),
     request: &[u8],
 ) -> Result<Vec<u8>, Refusal> {
@@ -25,17 +27,23 @@ pub(crate) async fn answer(
         let message = format!("the function may look at `{resource}`, and not change it");
         return Err(Refusal::new(codes::MF1201, message));
     }
+    if grows(&request) && broker.stored.is_full(resource) {
+        let message =
+            format!("`{resource}` holds {} bytes, as much as a resource may", broker.stored.bytes_max());
+        return Err(Refusal::new(codes::MF1208, message));
+    }
+    let store = &broker.store;
     let place = |key: &[u8]| Ok::<_, Refusal>(Place { resource: resource.clone(), key: Key::new(key)? });
-    let reply = match request {
+    let reply = match &request {
         KvRequest::Get { keys } => {
-            let keys: Vec<Key> = keys.into_iter().map(Key::new).collect::<Result<_, _>>()?;
+            let keys: Vec<Key> = keys.iter().map(|key| Key::new(*key)).collect::<Result<_, _>>()?;
             let values = transaction.get(store, resource, &keys).await?;
             KvReply::Values(values.iter().map(Option::as_deref).collect()).encode()
         }
         KvRequest::Put { key, value, expiry } => {
             let expiry = match expiry {
                 KvExpiry::Never => Expiry::Never,
-                KvExpiry::AfterMs(ms) => Expiry::After(Duration::from_millis(ms)),
+                KvExpiry::AfterMs(ms) => Expiry::After(Duration::from_millis(*ms)),
             };
             transaction.put(place(key)?, value.to_vec(), expiry)?;
             KvReply::Done.encode()
@@ -45,16 +53,16 @@ pub(crate) async fn answer(
             KvReply::Done.encode()
         }
         KvRequest::Increment { key, by } => {
-            KvReply::Number(transaction.increment(store, place(key)?, by).await?).encode()
+            KvReply::Number(transaction.increment(store, place(key)?, *by).await?).encode()
         }
         KvRequest::CompareAndSet { key, expected, value } => {
-            let value = value.map(<[u8]>::to_vec);
-            let changed = transaction.compare_and_set(store, place(key)?, expected, value).await?;
+            let value = value.as_ref().map(|value| value.to_vec());
+            let changed = transaction.compare_and_set(store, place(key)?, *expected, value).await?;
             KvReply::Changed(changed).encode()
         }
         KvRequest::Scan { prefix, after, limit } => {
-            let after = after.map(Key::new).transpose()?;
-            let page = transaction.scan(store, resource, prefix, after.as_ref(), limit as usize).await?;
+            let after = after.as_ref().map(|after| Key::new(*after)).transpose()?;
+            let page = transaction.scan(store, resource, prefix, after.as_ref(), *limit as usize).await?;
             let entries = page.entries.iter().map(|(key, value)| (key.as_bytes(), &**value)).collect();
             KvReply::Page { entries, next: page.next.as_ref().map(Key::as_bytes) }.encode()
         }
@@ -66,5 +74,15 @@ pub(crate) async fn answer(
         );
         return Err(Refusal::new(codes::MF1202, message));
     }
+    broker.reads.note(|| of_store(caller), resource, &request, reply.len());
     Ok(reply)
+}
+
+/// Whether more may be stored after it than before.
+fn grows(request: &KvRequest<'_>) -> bool {
+    match request {
+        KvRequest::Put { .. } | KvRequest::Increment { .. } => true,
+        KvRequest::CompareAndSet { value, .. } => value.is_some(),
+        KvRequest::Get { .. } | KvRequest::Delete { .. } | KvRequest::Scan { .. } => false,
+    }
 }

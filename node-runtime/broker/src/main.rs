@@ -12,8 +12,11 @@ mod connection;
 mod held;
 mod kv;
 mod meters;
+mod rate;
+mod reads;
 mod refusal;
 mod socket;
+mod stored;
 mod turns;
 
 use std::process::ExitCode;
@@ -29,11 +32,11 @@ use serde_json::{Map, Value};
 
 use crate::broker::Broker;
 use crate::config::Config;
-use crate::held::Held;
-use crate::turns::Turns;
 
 /// How often what has expired is removed.
 const SWEEP: Duration = Duration::from_secs(60);
+/// How often it is summed up what resources hold, and reads are written down that are audited.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Reads and changes data for the functions of this node; settings are read from the environment.
 #[derive(Debug, clap::Parser)]
@@ -71,9 +74,12 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let store = Store::open(&config.database_url, config.connections)
         .await
         .context("MFAAS_DATA_DATABASE_URL: opening the database of functions' data")?;
-    // As many at a time as have a connection; reads and commits have their own.
-    let turns = Arc::new(Turns::new(config.connections as usize));
-    let broker = Arc::new(Broker { store: store.clone(), turns, held: Held::default() });
+    let broker = Arc::new(Broker::new(store, config.connections, &config.bounds));
+    broker
+        .stored
+        .renew(&broker.store)
+        .await
+        .context("MFAAS_DATA_DATABASE_URL: reading what resources hold")?;
     let listener = socket::listen(&config.socket)
         .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
     if let Some(file) = &config.ready_file {
@@ -84,20 +90,36 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tracing::info!(socket = %config.socket.display(), "the broker is up");
     tokio::select! {
         () = socket::accept(&listener, &config.users, &broker) => {}
-        () = sweep(&store) => {}
+        () = sweep(&broker.store, config.bounds.audit_days) => {}
+        () = look_after(&broker) => {}
         signal = shutdown.requested() => tracing::info!(signal, "the broker stops"),
     }
     Ok(())
 }
 
+/// Sums up what resources hold and writes down reads, again and again.
+async fn look_after(broker: &Broker) {
+    loop {
+        broker.reads.write(&broker.store).await;
+        match broker.stored.renew(&broker.store).await {
+            Ok(true) => {}
+            Ok(false) => tokio::time::sleep(LOOK).await,
+            Err(error) => {
+                tracing::warn!(%error, "what resources hold could not be summed up");
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+}
+
 /// Removes what has expired, again and again.
-async fn sweep(store: &Store) {
+async fn sweep(store: &Store, audit_days: u32) {
     let mut may_be_more = false;
     loop {
         if !may_be_more {
             tokio::time::sleep(SWEEP).await;
         }
-        may_be_more = match store.sweep().await {
+        may_be_more = match store.sweep(audit_days).await {
             Ok(swept) => {
                 meters::swept(&swept);
                 swept.may_be_more()

@@ -27,7 +27,7 @@ pub(crate) fn describe() {
     metrics::describe_gauge!("mfaas_broker_calls", "Calls that have reached data and have not ended.");
     metrics::describe_counter!(
         "mfaas_broker_swept_total",
-        "Rows that were removed: expired entries, and identities of calls of long ago."
+        "Rows that were removed: expired entries, identities of calls of long ago, and old audit records."
     );
 }
 
@@ -60,4 +60,5 @@ pub(crate) fn calls(more: bool) {
 pub(crate) fn swept(swept: &Swept) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "entries").increment(swept.entries);
     metrics::counter!("mfaas_broker_swept_total", "of" => "commits").increment(swept.commits);
+    metrics::counter!("mfaas_broker_swept_total", "of" => "audit").increment(swept.audit);
 }

@@ -30,7 +30,7 @@ mod transaction;
 
 pub use error::KvError;
 pub use key::{Key, Place};
-pub use store::{Caller, Committed, Store, Swept};
+pub use store::{AuditedRead, Caller, Committed, Store, Swept};
 pub use transaction::{Expiry, Page, Transaction};
 
 /// What a call may use; beyond it is [`KvError::Limit`].

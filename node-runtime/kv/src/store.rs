@@ -27,7 +27,7 @@ const COMMIT_LOST_MAX: Duration = Duration::from_secs(10);
 const LOST_PAUSE: Duration = Duration::from_millis(5);
 /// How long it is remembered that a call took effect: longer than any is asked for again.
 const COMMITS_KEPT: &str = "1 day";
-/// Rows that one sweep removes of each kind, so that it holds no locks for long.
+/// Rows that one sweep looks at of each kind, so that it holds no locks for long.
 const SWEPT_MAX: i64 = 10_000;
 
 /// A pool of connections. Cheap to clone.
@@ -62,6 +62,23 @@ pub enum Committed {
     Before,
 }
 
+/// A read that is audited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditedRead {
+    /// Whose it was.
+    pub caller: Caller,
+    /// Of what.
+    pub resource: ResourceName,
+    /// The first key, or what the keys of a scan begin with.
+    pub key: Vec<u8>,
+    /// Whether it was a scan, and not a read of keys.
+    pub is_scan: bool,
+    /// Keys that were asked for, or entries that a scan gave.
+    pub keys: usize,
+    /// What it gave, in bytes.
+    pub bytes: usize,
+}
+
 /// What a sweep has removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
@@ -69,12 +86,14 @@ pub struct Swept {
     pub entries: u64,
     /// Identities of calls that are not asked for any more.
     pub commits: u64,
+    /// Audit records that are older than they are kept.
+    pub audit: u64,
 }
 
 impl Swept {
     /// Whether it was all that one sweep removes, so that there may be more.
     pub fn may_be_more(&self) -> bool {
-        self.entries.max(self.commits) >= SWEPT_MAX as u64
+        self.entries.max(self.commits).max(self.audit) >= SWEPT_MAX as u64
     }
 }
 
@@ -242,29 +261,89 @@ impl Store {
         })
     }
 
-    /// Removes what has expired and what nobody asks for any more, a bounded part of it.
-    pub async fn sweep(&self) -> Result<Swept, KvError> {
-        let swept = |done: sqlx::postgres::PgQueryResult| done.rows_affected();
+    /// Removes what has expired and what nobody asks for any more, and audit records of more than so many days ago: a bounded part
+    /// of it.
+    pub async fn sweep(&self, audit_days: u32) -> Result<Swept, KvError> {
         let entries = sqlx::query(
             "DELETE FROM entries WHERE (resource, key) IN
                  (SELECT resource, key FROM entries WHERE expires_at <= now() LIMIT $1 FOR UPDATE SKIP LOCKED)",
-        )
-        .bind(SWEPT_MAX)
-        .execute(&self.reads)
-        .await
-        .map(swept)
-        .map_err(KvError::Unavailable)?;
+        );
         let commits = sqlx::query(
             "DELETE FROM commits WHERE call IN
                  (SELECT call FROM commits WHERE committed_at < now() - $2::text::interval LIMIT $1)",
+        );
+        let audit = sqlx::query(
+            "DELETE FROM audit WHERE id IN
+                 (SELECT id FROM audit WHERE at < now() - $2 * interval '1 day' ORDER BY at LIMIT $1)",
+        );
+        Ok(Swept {
+            entries: self.change(entries.bind(SWEPT_MAX)).await?,
+            commits: self.change(commits.bind(SWEPT_MAX).bind(COMMITS_KEPT)).await?,
+            audit: self.change(audit.bind(SWEPT_MAX).bind(f64::from(audit_days))).await?,
+        })
+    }
+
+    /// Sums up what has changed of what resources hold, a bounded part of it. Whether there may be more.
+    pub async fn sum_sizes(&self) -> Result<bool, KvError> {
+        let sum = sqlx::query_scalar::<_, i64>(
+            "WITH taken AS (
+                 DELETE FROM size_changes WHERE id IN
+                     (SELECT id FROM size_changes ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+                 RETURNING resource, bytes
+             ), summed AS (
+                 INSERT INTO sizes AS s (resource, bytes)
+                 SELECT resource, sum(bytes) FROM taken GROUP BY resource ORDER BY resource
+                 ON CONFLICT (resource) DO UPDATE SET bytes = s.bytes + excluded.bytes
+             )
+             SELECT count(*) FROM taken",
+        );
+        let summed = sum.bind(SWEPT_MAX).fetch_one(&self.reads).await.map_err(KvError::Unavailable)?;
+        Ok(summed >= SWEPT_MAX)
+    }
+
+    /// The resources that hold at least so many bytes of keys and values, and how many, as it was summed up last.
+    pub async fn large(&self, bytes: u64) -> Result<Vec<(ResourceName, u64)>, KvError> {
+        let ask = || {
+            sqlx::query_as("SELECT resource, bytes FROM sizes WHERE bytes >= $1")
+                .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+                .fetch_all(&self.reads)
+        };
+        let rows: Vec<(String, i64)> = read(ask).await?;
+        // Nothing was ever written under what is no name.
+        let size = |(name, bytes): (String, i64)| Some((name.parse().ok()?, u64::try_from(bytes).ok()?));
+        Ok(rows.into_iter().filter_map(size).collect())
+    }
+
+    /// Writes audit records of reads.
+    pub async fn audit_reads(&self, reads: &[AuditedRead]) -> Result<(), KvError> {
+        let texts = |of: fn(&AuditedRead) -> &str| reads.iter().map(of).collect::<Vec<_>>();
+        let insert = sqlx::query(
+            "INSERT INTO audit (call, tenant, function, version, trace, resource, key_sha256, operation, bytes, keys)
+             SELECT call, tenant, function, version, trace, resource, sha256(key), operation, bytes, keys
+             FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bytea[],
+                 $8::text[], $9::integer[], $10::integer[])
+                 AS read (call, tenant, function, version, trace, resource, key, operation, bytes, keys)",
         )
-        .bind(SWEPT_MAX)
-        .bind(COMMITS_KEPT)
-        .execute(&self.reads)
-        .await
-        .map(swept)
-        .map_err(KvError::Unavailable)?;
-        Ok(Swept { entries, commits })
+        .bind(reads.iter().map(|read| read.caller.call).collect::<Vec<_>>())
+        .bind(texts(|read| read.caller.tenant.as_str()))
+        .bind(texts(|read| read.caller.function.as_str()))
+        .bind(reads.iter().map(|read| i64::from(read.caller.version.get())).collect::<Vec<_>>())
+        .bind(reads.iter().map(|read| read.caller.trace.as_deref()).collect::<Vec<_>>())
+        .bind(texts(|read| read.resource.as_str()))
+        .bind(reads.iter().map(|read| &*read.key).collect::<Vec<_>>())
+        .bind(texts(|read| if read.is_scan { "scan" } else { "get" }))
+        .bind(reads.iter().map(|read| i32::try_from(read.bytes).unwrap_or(i32::MAX)).collect::<Vec<_>>())
+        .bind(reads.iter().map(|read| i32::try_from(read.keys).unwrap_or(i32::MAX)).collect::<Vec<_>>());
+        self.change(insert).await.map(drop)
+    }
+
+    /// How many rows a statement changed.
+    async fn change(
+        &self,
+        statement: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
+    ) -> Result<u64, KvError> {
+        let done = statement.execute(&self.reads).await.map_err(KvError::Unavailable)?;
+        Ok(done.rows_affected())
     }
 }
 

@@ -99,6 +99,16 @@ impl Transaction {
         self.writes() || self.seen.len() > 1 || !self.scans.is_empty()
     }
 
+    /// What each resource would hold more, in bytes, if nothing was there before.
+    pub fn written_bytes(&self) -> BTreeMap<&ResourceName, u64> {
+        let mut written = BTreeMap::new();
+        for (place, write) in self.writes.iter().filter(|(_, write)| write.value().is_some()) {
+            *written.entry(&place.resource).or_default() +=
+                (place.key.as_bytes().len() + write.bytes()) as u64;
+        }
+        written
+    }
+
     /// What it holds in memory, in bytes, within a little.
     pub fn held_bytes(&self) -> usize {
         self.remembered_bytes + self.written_bytes + self.writes.len() * ENTRY_OVERHEAD_BYTES

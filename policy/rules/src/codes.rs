@@ -269,4 +269,5 @@ table! { $
     MF1205 "The data cannot be reached at the moment.", "Try again after the time named in Retry-After: the call changed nothing.";
     MF1206 "It is not known whether the call's changes took effect.", "Read what the call was to change before you try again.";
     MF1207 "The operation is none that the binding has.", "Update the node and its broker to the release that built the function, or deploy it again.";
+    MF1208 "The resource holds as much as it may.", "Delete what is not needed any more, or ask an operator to raise MFAAS_DATA_RESOURCE_MIB.";
 }

@@ -7,14 +7,21 @@ use mfaas_test_postgres::{Cluster, OWNER};
 use uuid::Uuid;
 
 use super::*;
-use crate::held::Held;
-use crate::turns::Turns;
+use crate::config::Bounds;
+
+const BOUNDS: Bounds =
+    Bounds { operations_per_second: 20_000, resource_bytes: 1 << 30, audited_reads: 0, audit_days: 1 };
 
 /// A broker over a database of its own.
 async fn broker() -> Arc<Broker> {
+    broker_within(&BOUNDS).await.0
+}
+
+/// The same within other bounds, and the name of the database.
+async fn broker_within(bounds: &Bounds) -> (Arc<Broker>, String) {
     let database = Cluster::get().create_database();
     let store = Store::open(&Cluster::get().url(&database, OWNER), 8).await.unwrap();
-    Arc::new(Broker { store, turns: Arc::new(Turns::new(8)), held: Held::default() })
+    (Arc::new(Broker::new(store, 8, bounds)), database)
 }
 
 /// A node, from the side of the test.
@@ -264,4 +271,91 @@ async fn a_call_that_holds_too_much_loses_all_of_it() {
     broker.held.replace(&caller.tenant, others, 0);
     let (call, _) = node.begin("acme").await;
     assert_eq!(node.does(call, READ, &get("k")).await.0, Ok(value(None)));
+}
+
+/// What brokers have written since it was summed up is known to them, and what has been deleted when it is summed up again.
+#[tokio::test]
+async fn a_resource_holds_no_more_than_it_may() {
+    let (broker, _) = broker_within(&Bounds { resource_bytes: 100_000, ..BOUNDS }).await;
+    let mut node = TestNode::connect(&broker).await;
+    let large = vec![7; 40_000];
+    let write = async |node: &mut TestNode, request: &KvRequest<'_>| {
+        let (call, _) = node.begin("acme").await;
+        let (outcome, _) = node.does(call, WRITE, request).await;
+        outcome.map(|_| ())?;
+        assert_eq!(node.commits(call).await, CommitResult::Done);
+        Ok::<_, u32>(())
+    };
+    write(&mut node, &put("a", &large)).await.unwrap();
+    // Not known to be large: half may be there already.
+    write(&mut node, &put("b", &large)).await.unwrap();
+    assert_eq!(write(&mut node, &put("c", b"x")).await, Err(1208));
+    assert!(!broker.stored.renew(&broker.store).await.unwrap());
+    write(&mut node, &put("c", &large)).await.unwrap();
+    let full = [
+        put("d", b"x"),
+        KvRequest::Increment { key: b"n", by: 1 },
+        KvRequest::CompareAndSet { key: b"n", expected: None, value: Some(b"x") },
+    ];
+    for round in 0..2 {
+        for request in &full {
+            assert_eq!(write(&mut node, request).await, Err(1208), "{round}: {request:?}");
+        }
+        broker.stored.renew(&broker.store).await.unwrap();
+    }
+    // To look, and to make room.
+    let (call, _) = node.begin("acme").await;
+    assert_eq!(node.does(call, READ, &get("a")).await.0, Ok(value(Some(&large))));
+    write(&mut node, &KvRequest::Delete { key: b"a" }).await.unwrap();
+    write(&mut node, &KvRequest::CompareAndSet { key: b"b", expected: Some(&large), value: None })
+        .await
+        .unwrap();
+    broker.stored.renew(&broker.store).await.unwrap();
+    write(&mut node, &put("d", b"x")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tenant_asks_for_so_many_operations_a_second() {
+    let (broker, _) = broker_within(&Bounds { operations_per_second: 50, ..BOUNDS }).await;
+    let mut node = TestNode::connect(&broker).await;
+    let (call, _) = node.begin("acme").await;
+    let (other, _) = node.begin("umbrella").await;
+    let begun = Instant::now();
+    let mut done = 0;
+    // One after the other: nothing of it is open when the next one comes.
+    for _ in 0..500 {
+        match node.does(call, READ, &get("n")).await.0 {
+            Ok(_) => done += 1,
+            Err(code) => assert_eq!(code, 1205),
+        }
+    }
+    let most = 51 + 50 * (begun.elapsed().as_secs() + 1);
+    assert!((51..=most).contains(&done), "{done} of 500 were done, and {most} may be");
+    assert_eq!(node.does(other, READ, &get("n")).await.0, Ok(value(None)));
+}
+
+#[tokio::test]
+async fn one_in_so_many_reads_has_an_audit_record() {
+    let (broker, database) = broker_within(&Bounds { audited_reads: 3, ..BOUNDS }).await;
+    let mut node = TestNode::connect(&broker).await;
+    let (call, caller) = node.begin("acme").await;
+    node.does(call, WRITE, &put("k", b"value")).await.0.unwrap();
+    for _ in 0..6 {
+        node.does(call, READ, &KvRequest::Get { keys: vec![b"k", b"l"] }).await.0.unwrap();
+    }
+    node.does(call, READ, &KvRequest::Scan { prefix: b"pre", after: None, limit: 9 }).await.0.unwrap();
+    broker.reads.write(&broker.store).await;
+    let holds = |condition: String| {
+        let check = format!("DO $$ BEGIN SET search_path = mfaas_data; ASSERT {condition}; END $$");
+        Cluster::get().psql(&database, &check)
+    };
+    let of_call =
+        format!("FROM audit WHERE call = '{}' AND tenant = 'acme' AND resource = 'orders'", caller.id);
+    assert!(holds(format!(
+        "(SELECT count(*) {of_call} AND operation = 'get' AND key_sha256 = sha256('k') AND keys = 2 AND bytes > 0) = 2"
+    )));
+    assert!(holds(format!(
+        "(SELECT count(*) {of_call} AND operation = 'scan' AND key_sha256 = sha256('pre')) = 1"
+    )));
+    assert!(holds("(SELECT count(*) FROM audit) = 3".to_owned()));
 }

@@ -245,7 +245,7 @@ async fn an_entry_expires_and_may_keep_its_time() {
     let mut call = world.call();
     assert!(call.compare_and_set("lock", None, Some("2")).await);
     call.done().await;
-    let swept = world.store.sweep().await.unwrap();
+    let swept = world.store.sweep(90).await.unwrap();
     assert_eq!((swept.entries, swept.commits), (1, 0), "what was made again stays");
     assert_eq!(world.value("lock").await.as_deref(), Some("2"));
     assert!(
@@ -254,7 +254,7 @@ async fn an_entry_expires_and_may_keep_its_time() {
             "UPDATE mfaas_data.commits SET committed_at = now() - interval '25 hours'"
         )
     );
-    assert_eq!(world.store.sweep().await.unwrap().commits, 3);
+    assert_eq!(world.store.sweep(90).await.unwrap().commits, 3);
 }
 
 #[tokio::test]

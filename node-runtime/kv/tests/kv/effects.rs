@@ -68,6 +68,59 @@ async fn each_change_has_its_audit_record() {
     assert!(world.holds("(SELECT count(*) FROM audit) = 3"));
 }
 
+/// What resources hold is summed up from what statements changed, and is what is there.
+#[tokio::test]
+async fn what_a_resource_holds_is_known_when_it_is_summed_up() {
+    let world = World::new().await;
+    let sized = async || {
+        while world.store.sum_sizes().await.unwrap() {}
+        let large = world.store.large(1).await.unwrap();
+        large.into_iter().map(|(name, bytes)| (name.to_string(), bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(sized().await, []);
+    let mut call = world.call();
+    call.put("key", "value");
+    call.put("other", "12345678");
+    call.put_for("gone", "x", Expiry::After(Duration::ZERO));
+    call.done().await;
+    let hotels = |bytes: u64| vec![("hotels".to_owned(), bytes)];
+    assert_eq!(sized().await, hotels(3 + 5 + 5 + 8 + 4 + 1));
+    let mut call = world.call();
+    call.put("key", "longer than before");
+    call.put("new", "");
+    call.delete("other");
+    call.delete("never there");
+    call.done().await;
+    assert_eq!(sized().await, hotels(3 + 18 + 3 + 5));
+    assert_eq!(world.store.sweep(90).await.unwrap().entries, 1);
+    assert_eq!(sized().await, hotels(3 + 18 + 3));
+    assert!(world.holds(
+        "(SELECT sum(octet_length(key) + octet_length(value)) FROM entries) = (SELECT sum(bytes) FROM sizes)"
+    ));
+    assert_eq!(world.store.large(25).await.unwrap(), []);
+    let mut call = world.call();
+    call.delete("key");
+    call.delete("new");
+    call.done().await;
+    assert_eq!(sized().await, []);
+}
+
+#[tokio::test]
+async fn audit_records_are_kept_for_so_many_days() {
+    let world = World::new().await;
+    for key in ["old", "new"] {
+        let mut call = world.call();
+        call.put(key, "v");
+        call.done().await;
+    }
+    let age = "SET search_path = mfaas_data;
+               UPDATE audit SET at = now() - interval '11 days' WHERE key_sha256 = sha256('old')";
+    assert!(Cluster::get().psql(&world.database, age));
+    assert_eq!(world.store.sweep(12).await.unwrap().audit, 0);
+    assert_eq!(world.store.sweep(10).await.unwrap().audit, 1);
+    assert!(world.holds("(SELECT key_sha256 FROM audit) = sha256('new')"));
+}
+
 /// Cuts the connection at each of so many points of a commit, and looks at what took effect.
 async fn cut_everywhere(cut: Cut, points: usize) {
     let world = World::new().await;
