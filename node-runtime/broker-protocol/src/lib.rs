@@ -128,6 +128,8 @@ pub enum CommitResult {
     Unavailable,
     /// It is not known.
     Unknown,
+    /// Nothing did: a resource that it would have stored something in holds as much as it may.
+    Full,
 }
 
 /// Bytes that are no message.

@@ -13,6 +13,7 @@ const CONNECTIONS_DEFAULT: u32 = 16;
 const CONNECTIONS_MAX: u32 = 256;
 /// What one resource may hold, unless the operator says how much: a gigabyte.
 const RESOURCE_MIB_DEFAULT: u64 = 1_024;
+const RESOURCE_MIB_MIN: u64 = 16;
 const RESOURCE_MIB_MAX: u64 = 1 << 30;
 /// Operations a second of one tenant on this node, unless the operator says another number.
 const OPERATIONS_DEFAULT: u32 = 20_000;
@@ -47,7 +48,7 @@ pub(crate) struct Config {
 pub(crate) struct Bounds {
     /// `MFAAS_DATA_OPERATIONS`: operations a second of one tenant on this node.
     pub(crate) operations_per_second: u32,
-    /// `MFAAS_DATA_RESOURCE_MIB`: what one resource may hold, in bytes of keys and values.
+    /// `MFAAS_DATA_RESOURCE_MIB`: what one resource may hold, in bytes of keys and values, and 128 for each entry.
     pub(crate) resource_bytes: u64,
     /// `MFAAS_DATA_AUDITED_READS`: one in so many reads is audited; none if it is 0.
     pub(crate) audited_reads: u64,
@@ -57,8 +58,11 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     fn read(variables: &Variables) -> Result<Self, VariableError> {
-        let resource_mib =
-            variables.number("MFAAS_DATA_RESOURCE_MIB", 1..=RESOURCE_MIB_MAX, RESOURCE_MIB_DEFAULT)?;
+        let resource_mib = variables.number(
+            "MFAAS_DATA_RESOURCE_MIB",
+            RESOURCE_MIB_MIN..=RESOURCE_MIB_MAX,
+            RESOURCE_MIB_DEFAULT,
+        )?;
         Ok(Self {
             operations_per_second: variables.number(
                 "MFAAS_DATA_OPERATIONS",

@@ -159,7 +159,7 @@ impl Node {
         // A node of ours names no call that has not begun, and waits for no answer about one.
         let Some(call) = self.calls.get(&number) else { return };
         let (id, kind, came) = (operation.id, operation.kind, Instant::now());
-        let open = match self.open(&call.caller.tenant, operation.request.len(), came) {
+        let open = match self.open(&call.caller.tenant, &operation, came) {
             Ok(open) => open,
             Err(message) => {
                 let refused = Err(Refusal::new(codes::MF1205, message));
@@ -178,12 +178,16 @@ impl Node {
     }
 
     /// An operation has come; or why it is too much.
-    fn open(&self, tenant: &TenantName, bytes: usize, now: Instant) -> Result<Open, &'static str> {
+    fn open(&self, tenant: &TenantName, operation: &Operation, now: Instant) -> Result<Open, &'static str> {
+        let count = match operation.kind {
+            ResourceKind::Kv => kv::operations(&operation.request),
+            ResourceKind::Cache => 1,
+        };
         let mut rate = self.broker.rate.lock().unwrap_or_else(PoisonError::into_inner);
-        if !rate.admits(tenant, now) {
+        if !rate.admits(tenant, count, now) {
             return Err("this tenant asks for more operations a second than it may");
         }
-        let opened = self.broker.turns.open(tenant, bytes);
+        let opened = self.broker.turns.open(tenant, operation.request.len());
         opened.map_err(|Full| "as many operations of this tenant are open as may be")
     }
 
@@ -267,7 +271,7 @@ async fn operate(
 ) -> Option<Operated> {
     let Operation { resource, kind, access, request, .. } = operation;
     let tenant = &call.caller.tenant;
-    let _turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
+    let turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
     if call.is_over.load(Ordering::Acquire) {
         return None;
     }
@@ -285,6 +289,7 @@ async fn operate(
         }
         ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
     };
+    turn.charge(answered.as_ref().map_or(0, Vec::len));
     if !broker.held.replace(tenant, before, transaction.held_bytes()) {
         // What it holds is given up, so it cannot be committed: a part of it would be.
         release(broker, call, &mut transaction);
@@ -299,6 +304,9 @@ async fn operate(
 async fn commit(broker: &Broker, call: &Call, transaction: &Transaction) -> CommitResult {
     if call.is_lost.load(Ordering::Acquire) {
         return CommitResult::Unavailable;
+    }
+    if broker.stored.has_no_room(transaction) {
+        return CommitResult::Full;
     }
     let open = broker.turns.open_commit(&call.caller.tenant);
     let _turn = open.turn(OPERATION_WEIGHT + transaction.held_bytes()).await;

@@ -14,6 +14,9 @@ use crate::refusal::Refusal;
 
 const _: () = assert!(KV_KEYS_MAX == mfaas_kv::limits::SCAN_ENTRIES_MAX, "a scan fills an outcome");
 
+/// What a change counts for in operations a second.
+const CHANGE_OPERATIONS: u32 = 10;
+
 /// Does what a function asks of a resource, which it may look at or also change.
 pub(crate) async fn answer(
     broker: &Broker,
@@ -34,11 +37,12 @@ pub(crate) async fn answer(
     }
     let store = &broker.store;
     let place = |key: &[u8]| Ok::<_, Refusal>(Place { resource: resource.clone(), key: Key::new(key)? });
-    let reply = match &request {
+    // And how many keys were read.
+    let (reply, read) = match &request {
         KvRequest::Get { keys } => {
             let keys: Vec<Key> = keys.iter().map(|key| Key::new(*key)).collect::<Result<_, _>>()?;
             let values = transaction.get(store, resource, &keys).await?;
-            KvReply::Values(values.iter().map(Option::as_deref).collect()).encode()
+            (KvReply::Values(values.iter().map(Option::as_deref).collect()).encode(), keys.len())
         }
         KvRequest::Put { key, value, expiry } => {
             let expiry = match expiry {
@@ -46,25 +50,27 @@ pub(crate) async fn answer(
                 KvExpiry::AfterMs(ms) => Expiry::After(Duration::from_millis(*ms)),
             };
             transaction.put(place(key)?, value.to_vec(), expiry)?;
-            KvReply::Done.encode()
+            (KvReply::Done.encode(), 0)
         }
         KvRequest::Delete { key } => {
             transaction.delete(place(key)?)?;
-            KvReply::Done.encode()
+            (KvReply::Done.encode(), 0)
         }
         KvRequest::Increment { key, by } => {
-            KvReply::Number(transaction.increment(store, place(key)?, *by).await?).encode()
+            let sum = transaction.increment(store, place(key)?, *by).await?;
+            (KvReply::Number(sum).encode(), 1)
         }
         KvRequest::CompareAndSet { key, expected, value } => {
             let value = value.as_ref().map(|value| value.to_vec());
             let changed = transaction.compare_and_set(store, place(key)?, *expected, value).await?;
-            KvReply::Changed(changed).encode()
+            (KvReply::Changed(changed).encode(), 1)
         }
         KvRequest::Scan { prefix, after, limit } => {
             let after = after.as_ref().map(|after| Key::new(*after)).transpose()?;
             let page = transaction.scan(store, resource, prefix, after.as_ref(), *limit as usize).await?;
             let entries = page.entries.iter().map(|(key, value)| (key.as_bytes(), &**value)).collect();
-            KvReply::Page { entries, next: page.next.as_ref().map(Key::as_bytes) }.encode()
+            let next = page.next.as_ref().map(Key::as_bytes);
+            (KvReply::Page { entries, next }.encode(), page.entries.len())
         }
     };
     if reply.len() > OUTCOME_BYTES_MAX {
@@ -74,8 +80,13 @@ pub(crate) async fn answer(
         );
         return Err(Refusal::new(codes::MF1202, message));
     }
-    broker.reads.note(|| of_store(caller), resource, &request, reply.len());
+    broker.reads.note(|| of_store(caller), resource, &request, (read, reply.len()));
     Ok(reply)
+}
+
+/// How many operations a request counts for: a change leaves more behind than a read, in the audit at least.
+pub(crate) fn operations(request: &[u8]) -> u32 {
+    if KvRequest::decode(request).is_some_and(|request| request.writes()) { CHANGE_OPERATIONS } else { 1 }
 }
 
 /// Whether more may be stored after it than before.

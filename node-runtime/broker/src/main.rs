@@ -75,11 +75,6 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .await
         .context("MFAAS_DATA_DATABASE_URL: opening the database of functions' data")?;
     let broker = Arc::new(Broker::new(store, config.connections, &config.bounds));
-    broker
-        .stored
-        .renew(&broker.store)
-        .await
-        .context("MFAAS_DATA_DATABASE_URL: reading what resources hold")?;
     let listener = socket::listen(&config.socket)
         .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
     if let Some(file) = &config.ready_file {
@@ -97,7 +92,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sums up what resources hold and writes down reads, again and again.
+/// Sums up what resources hold and writes down reads, again and again. Until it was summed up first no resource is known to be full.
 async fn look_after(broker: &Broker) {
     loop {
         broker.reads.write(&broker.store).await;

@@ -24,6 +24,10 @@ pub(crate) fn describe() {
         "mfaas_broker_commit_seconds",
         "From the request for a commit to its answer."
     );
+    metrics::describe_counter!(
+        "mfaas_broker_reads_unaudited_total",
+        "Reads that were to be audited and were left out: too many at once, or the database did not take them."
+    );
     metrics::describe_gauge!("mfaas_broker_calls", "Calls that have reached data and have not ended.");
     metrics::describe_counter!(
         "mfaas_broker_swept_total",
@@ -45,6 +49,7 @@ pub(crate) fn committed(result: CommitResult, took: Duration) {
         CommitResult::Conflict => "conflict",
         CommitResult::Unavailable => "unavailable",
         CommitResult::Unknown => "unknown",
+        CommitResult::Full => "full",
     };
     metrics::counter!("mfaas_broker_commits_total", "result" => result).increment(1);
     metrics::histogram!("mfaas_broker_commit_seconds").record(took.as_secs_f64());
@@ -61,4 +66,9 @@ pub(crate) fn swept(swept: &Swept) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "entries").increment(swept.entries);
     metrics::counter!("mfaas_broker_swept_total", "of" => "commits").increment(swept.commits);
     metrics::counter!("mfaas_broker_swept_total", "of" => "audit").increment(swept.audit);
+}
+
+/// Reads that were to be audited were left out.
+pub(crate) fn unaudited(reads: usize) {
+    metrics::counter!("mfaas_broker_reads_unaudited_total").increment(reads as u64);
 }

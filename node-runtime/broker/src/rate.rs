@@ -27,8 +27,8 @@ impl Rate {
         Self { interval, due: HashMap::new(), look_at: REMEMBERED }
     }
 
-    /// Whether the tenant may ask for something now.
-    pub(crate) fn admits(&mut self, tenant: &TenantName, now: Instant) -> bool {
+    /// Whether the tenant may ask now for something that counts for so many operations.
+    pub(crate) fn admits(&mut self, tenant: &TenantName, count: u32, now: Instant) -> bool {
         let due = self.due.get(tenant).map_or(now, |due| (*due).max(now));
         if due > now + BURST {
             return false;
@@ -37,9 +37,10 @@ impl Rate {
             self.due.retain(|_, due| *due > now);
             self.look_at = 2 * self.due.len().max(REMEMBERED);
         }
+        let next = due + self.interval * count;
         match self.due.get_mut(tenant) {
-            Some(next) => *next = due + self.interval,
-            None => drop(self.due.insert(tenant.clone(), due + self.interval)),
+            Some(due) => *due = next,
+            None => drop(self.due.insert(tenant.clone(), next)),
         }
         true
     }

@@ -1,28 +1,44 @@
 //! What resources hold, and that they hold no more than they may.
 //!
-//! The database sums it up now and then; what calls of this broker have written since then is added. So a resource can go beyond its
-//! bound by what other brokers write meanwhile, and by no more.
+//! The database sums it up now and then; what calls of this broker have written since then is added, and so is what they had written
+//! shortly before, of which it is not certain that it was summed up. What other brokers write meanwhile is not known.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use mfaas_ident::ResourceName;
-use mfaas_kv::{KvError, Store, Transaction};
+use mfaas_kv::{KvError, Store, Summed, Transaction};
+
+/// A change that was noted so long before the last one that was summed up is summed up: no statement takes as long.
+const SETTLED: Duration = Duration::from_secs(120);
 
 /// What resources hold.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    /// What one may hold, in bytes of keys and values.
+    /// What one may hold, in bytes, as the database counts them.
     bytes_max: u64,
     sizes: Mutex<Sizes>,
 }
 
 #[derive(Debug, Default)]
 struct Sizes {
-    /// Of those that hold more than half of what they may.
+    /// Of those that hold at least half of what they may.
     large: HashMap<ResourceName, u64>,
-    /// What calls of this broker have written since that was known.
-    written: HashMap<ResourceName, u64>,
+    /// What calls of this broker have written since it was begun to sum up, since that was begun before, and before that.
+    written: [HashMap<ResourceName, u64>; 3],
+    /// Up to which change was summed up, and when.
+    summed: VecDeque<(Instant, i64)>,
+}
+
+impl Sizes {
+    /// The change from which on there may be some that are not summed up.
+    fn first_unsummed(&mut self, now: Instant) -> i64 {
+        while self.summed.len() > 1 && self.summed[1].0 + SETTLED <= now {
+            self.summed.pop_front();
+        }
+        self.summed.front().filter(|(at, _)| *at + SETTLED <= now).map_or(0, |(_, change)| *change)
+    }
 }
 
 impl Stored {
@@ -33,12 +49,11 @@ impl Stored {
     /// Whether a resource holds as much as it may, as far as is known.
     pub(crate) fn is_full(&self, resource: &ResourceName) -> bool {
         let sizes = self.lock();
-        let of = |sizes: &HashMap<ResourceName, u64>| sizes.get(resource).copied();
-        // One that is not known to be large may hold nearly half.
-        let before = of(&sizes.large).unwrap_or(self.bytes_max / 2);
-        match (of(&sizes.large), of(&sizes.written)) {
-            (None, None) => false,
-            (_, written) => before.saturating_add(written.unwrap_or(0)) >= self.bytes_max,
+        let written: u64 = sizes.written.iter().filter_map(|written| written.get(resource)).sum();
+        match sizes.large.get(resource) {
+            Some(before) => before.saturating_add(written) >= self.bytes_max,
+            // One that is not known to be large may hold nearly half.
+            None => written >= self.bytes_max / 2,
         }
     }
 
@@ -46,26 +61,53 @@ impl Stored {
         self.bytes_max
     }
 
+    /// Whether the changes of a call would store something in a resource that is full.
+    pub(crate) fn has_no_room(&self, transaction: &Transaction) -> bool {
+        transaction.growth().into_iter().any(|(resource, bytes)| bytes > 0 && self.is_full(resource))
+    }
+
     /// The changes of a call have taken effect.
     pub(crate) fn wrote(&self, transaction: &Transaction) {
-        let mut sizes = self.lock();
-        for (resource, bytes) in transaction.written_bytes() {
-            match sizes.written.get_mut(resource) {
+        let written = &mut self.lock().written[0];
+        for (resource, bytes) in transaction.growth().into_iter().filter(|(_, bytes)| *bytes > 0) {
+            match written.get_mut(resource) {
                 Some(written) => *written = written.saturating_add(bytes),
-                None => drop(sizes.written.insert(resource.clone(), bytes)),
+                None => drop(written.insert(resource.clone(), bytes)),
             }
         }
     }
 
     /// Has the database sum up what it holds. Whether there may be more to be summed up.
     pub(crate) async fn renew(&self, store: &Store) -> Result<bool, KvError> {
-        let may_be_more = store.sum_sizes().await?;
+        let from = {
+            let mut sizes = self.lock();
+            let [written, before, earlier] = std::mem::take(&mut sizes.written);
+            sizes.written = [HashMap::new(), written, sum(before, earlier)];
+            sizes.first_unsummed(Instant::now())
+        };
+        let Summed { last, may_be_more } = store.sum_sizes(from).await?;
         let large = store.large(self.bytes_max / 2).await?.into_iter().collect();
-        *self.lock() = Sizes { large, written: HashMap::new() };
+        let mut sizes = self.lock();
+        sizes.large = large;
+        if let Some(last) = last {
+            sizes.summed.push_back((Instant::now(), last));
+        }
+        if !may_be_more {
+            // Written before the time before was begun: by now it is summed up, by whichever broker.
+            sizes.written[2] = HashMap::new();
+        }
         Ok(may_be_more)
     }
 
     fn lock(&self) -> MutexGuard<'_, Sizes> {
         self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn sum(mut one: HashMap<ResourceName, u64>, other: HashMap<ResourceName, u64>) -> HashMap<ResourceName, u64> {
+    for (resource, bytes) in other {
+        let sum = one.entry(resource).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    one
 }

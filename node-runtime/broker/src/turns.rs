@@ -64,6 +64,8 @@ struct Tenant {
     running: usize,
     /// What is left of its turn, in bytes.
     deficit: usize,
+    /// What its operations have brought, which the next one pays for.
+    owed: usize,
     waiting: VecDeque<Waiting>,
 }
 
@@ -133,7 +135,7 @@ impl Turns {
             }
             passed = 0;
             match tenant.waiting.pop_front() {
-                Some(first) if first.weight > tenant.deficit => {
+                Some(first) if first.weight + tenant.owed > tenant.deficit => {
                     tenant.waiting.push_front(first);
                     tenant.deficit += QUANTUM;
                     // The turn of the next; what is left of this one stays.
@@ -144,7 +146,7 @@ impl Turns {
                     let turn = Turn { turns: Arc::clone(self), tenant: name, is_void: false };
                     match starts.send(turn) {
                         Ok(()) => {
-                            tenant.deficit -= weight;
+                            tenant.deficit -= weight + std::mem::take(&mut tenant.owed);
                             tenant.running += 1;
                             state.running += 1;
                         }
@@ -194,6 +196,15 @@ impl Open {
         }
         // What waits is never forgotten.
         started.await.ok()
+    }
+}
+
+impl Turn {
+    /// What runs has brought so many bytes, which were not known when it began.
+    pub(crate) fn charge(&self, bytes: usize) {
+        if let Some(tenant) = self.turns.lock().tenants.get_mut(&self.tenant) {
+            tenant.owed += bytes;
+        }
     }
 }
 

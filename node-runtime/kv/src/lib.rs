@@ -30,7 +30,7 @@ mod transaction;
 
 pub use error::KvError;
 pub use key::{Key, Place};
-pub use store::{AuditedRead, Caller, Committed, Store, Swept};
+pub use store::{AuditedRead, Caller, Committed, Store, Summed, Swept};
 pub use transaction::{Expiry, Page, Transaction};
 
 /// What a call may use; beyond it is [`KvError::Limit`].
@@ -51,6 +51,8 @@ pub mod limits {
     pub const WRITTEN_KEYS_MAX: usize = 256;
     /// Bytes of all values and keys that one call changes.
     pub const WRITTEN_BYTES_MAX: usize = 1 << 20;
+    /// What an entry counts for in what a resource holds, besides the bytes of its key and value.
+    pub const ENTRY_BYTES: u64 = 128;
     /// The longest time after which an entry expires: a year.
     pub const EXPIRY_MAX: std::time::Duration = std::time::Duration::from_secs(366 * 24 * 3_600);
 }

@@ -62,6 +62,15 @@ pub enum Committed {
     Before,
 }
 
+/// What was summed up of what resources hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summed {
+    /// The last change among it, if there was any.
+    pub last: Option<i64>,
+    /// Whether it was as much as is summed up at once.
+    pub may_be_more: bool,
+}
+
 /// A read that is audited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditedRead {
@@ -75,7 +84,7 @@ pub struct AuditedRead {
     pub is_scan: bool,
     /// Keys that were asked for, or entries that a scan gave.
     pub keys: usize,
-    /// What it gave, in bytes.
+    /// What it gave, in bytes, with what stands around it.
     pub bytes: usize,
 }
 
@@ -283,25 +292,27 @@ impl Store {
         })
     }
 
-    /// Sums up what has changed of what resources hold, a bounded part of it. Whether there may be more.
-    pub async fn sum_sizes(&self) -> Result<bool, KvError> {
-        let sum = sqlx::query_scalar::<_, i64>(
+    /// Sums up what has changed of what resources hold, a bounded part of it, from that change on: what was summed up stays in the
+    /// index for a while, and need not be looked through again.
+    pub async fn sum_sizes(&self, from: i64) -> Result<Summed, KvError> {
+        let sum = sqlx::query_as(
             "WITH taken AS (
                  DELETE FROM size_changes WHERE id IN
-                     (SELECT id FROM size_changes ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
-                 RETURNING resource, bytes
+                     (SELECT id FROM size_changes WHERE id >= $2 ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+                 RETURNING id, resource, bytes
              ), summed AS (
                  INSERT INTO sizes AS s (resource, bytes)
                  SELECT resource, sum(bytes) FROM taken GROUP BY resource ORDER BY resource
                  ON CONFLICT (resource) DO UPDATE SET bytes = s.bytes + excluded.bytes
              )
-             SELECT count(*) FROM taken",
+             SELECT count(*), max(id) FROM taken",
         );
-        let summed = sum.bind(SWEPT_MAX).fetch_one(&self.reads).await.map_err(KvError::Unavailable)?;
-        Ok(summed >= SWEPT_MAX)
+        let summed = sum.bind(SWEPT_MAX).bind(from).fetch_one(&self.reads).await;
+        let (count, last): (i64, Option<i64>) = summed.map_err(KvError::Unavailable)?;
+        Ok(Summed { last, may_be_more: count >= SWEPT_MAX })
     }
 
-    /// The resources that hold at least so many bytes of keys and values, and how many, as it was summed up last.
+    /// The resources that hold at least so many bytes, and how many, as it was summed up last.
     pub async fn large(&self, bytes: u64) -> Result<Vec<(ResourceName, u64)>, KvError> {
         let ask = || {
             sqlx::query_as("SELECT resource, bytes FROM sizes WHERE bytes >= $1")

@@ -9,7 +9,9 @@ use mfaas_ident::ResourceName;
 
 use crate::KvError;
 use crate::key::{Key, Place, Range};
-use crate::limits::{EXPIRY_MAX, READ_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX, WRITTEN_KEYS_MAX};
+use crate::limits::{
+    ENTRY_BYTES, EXPIRY_MAX, READ_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX, WRITTEN_KEYS_MAX,
+};
 
 /// An entry as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,14 +101,18 @@ impl Transaction {
         self.writes() || self.seen.len() > 1 || !self.scans.is_empty()
     }
 
-    /// What each resource would hold more, in bytes, if nothing was there before.
-    pub fn written_bytes(&self) -> BTreeMap<&ResourceName, u64> {
-        let mut written = BTreeMap::new();
-        for (place, write) in self.writes.iter().filter(|(_, write)| write.value().is_some()) {
-            *written.entry(&place.resource).or_default() +=
-                (place.key.as_bytes().len() + write.bytes()) as u64;
+    /// What each resource would hold more, in bytes, as far as the call knows what was there; nothing if it would hold less.
+    pub fn growth(&self) -> BTreeMap<&ResourceName, u64> {
+        let mut growth = BTreeMap::new();
+        for (place, write) in &self.writes {
+            let Some(value) = write.value() else { continue };
+            let bytes = match self.seen.get(place) {
+                Some(Some(before)) => value.len().saturating_sub(before.value.len()) as u64,
+                Some(None) | None => (place.key.as_bytes().len() + value.len()) as u64 + ENTRY_BYTES,
+            };
+            *growth.entry(&place.resource).or_default() += bytes;
         }
-        written
+        growth
     }
 
     /// What it holds in memory, in bytes, within a little.

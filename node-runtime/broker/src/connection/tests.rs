@@ -290,8 +290,20 @@ async fn a_resource_holds_no_more_than_it_may() {
     // Not known to be large: half may be there already.
     write(&mut node, &put("b", &large)).await.unwrap();
     assert_eq!(write(&mut node, &put("c", b"x")).await, Err(1208));
+    // What was written shortly before it was summed up counts once more, since it may not be in the sum.
     assert!(!broker.stored.renew(&broker.store).await.unwrap());
+    assert_eq!(write(&mut node, &put("c", b"x")).await, Err(1208));
+    broker.stored.renew(&broker.store).await.unwrap();
+    // The same size in the place of another is nothing more.
+    let (call, _) = node.begin("acme").await;
+    assert_eq!(node.does(call, WRITE, &get("a")).await.0, Ok(value(Some(&large))));
+    node.does(call, WRITE, &put("a", &large)).await.0.unwrap();
+    assert_eq!(node.commits(call).await, CommitResult::Done);
+    // Two calls of which each alone would fit.
+    let (call, _) = node.begin("acme").await;
+    node.does(call, WRITE, &put("e", &large)).await.0.unwrap();
     write(&mut node, &put("c", &large)).await.unwrap();
+    assert_eq!(node.commits(call).await, CommitResult::Full);
     let full = [
         put("d", b"x"),
         KvRequest::Increment { key: b"n", by: 1 },
@@ -335,15 +347,17 @@ async fn a_tenant_asks_for_so_many_operations_a_second() {
 }
 
 #[tokio::test]
-async fn one_in_so_many_reads_has_an_audit_record() {
-    let (broker, database) = broker_within(&Bounds { audited_reads: 3, ..BOUNDS }).await;
+async fn reads_that_are_audited_have_their_records() {
+    let (broker, database) = broker_within(&Bounds { audited_reads: 1, ..BOUNDS }).await;
     let mut node = TestNode::connect(&broker).await;
     let (call, caller) = node.begin("acme").await;
     node.does(call, WRITE, &put("k", b"value")).await.0.unwrap();
-    for _ in 0..6 {
-        node.does(call, READ, &KvRequest::Get { keys: vec![b"k", b"l"] }).await.0.unwrap();
-    }
+    node.does(call, WRITE, &put("pre-1", b"value")).await.0.unwrap();
+    node.does(call, READ, &KvRequest::Get { keys: vec![] }).await.0.unwrap();
+    node.does(call, READ, &KvRequest::Get { keys: vec![b"k", b"l"] }).await.0.unwrap();
     node.does(call, READ, &KvRequest::Scan { prefix: b"pre", after: None, limit: 9 }).await.0.unwrap();
+    let compare = KvRequest::CompareAndSet { key: b"m", expected: Some(b"x"), value: None };
+    node.does(call, WRITE, &compare).await.0.unwrap();
     broker.reads.write(&broker.store).await;
     let holds = |condition: String| {
         let check = format!("DO $$ BEGIN SET search_path = mfaas_data; ASSERT {condition}; END $$");
@@ -351,11 +365,28 @@ async fn one_in_so_many_reads_has_an_audit_record() {
     };
     let of_call =
         format!("FROM audit WHERE call = '{}' AND tenant = 'acme' AND resource = 'orders'", caller.id);
-    assert!(holds(format!(
-        "(SELECT count(*) {of_call} AND operation = 'get' AND key_sha256 = sha256('k') AND keys = 2 AND bytes > 0) = 2"
-    )));
-    assert!(holds(format!(
-        "(SELECT count(*) {of_call} AND operation = 'scan' AND key_sha256 = sha256('pre')) = 1"
-    )));
-    assert!(holds("(SELECT count(*) FROM audit) = 3".to_owned()));
+    for (operation, key, keys) in [("get", "k", 2), ("scan", "pre", 1), ("get", "m", 1)] {
+        assert!(
+            holds(format!(
+                "(SELECT count(*) {of_call} AND operation = '{operation}' AND key_sha256 = sha256('{key}') AND keys = {keys}
+                      AND bytes > 0) = 1"
+            )),
+            "{operation} {key}"
+        );
+    }
+    assert!(holds("(SELECT count(*) FROM audit) = 3".to_owned()), "a read of nothing is none");
+}
+
+#[tokio::test]
+async fn one_in_so_many_reads_is_audited() {
+    let (broker, database) = broker_within(&Bounds { audited_reads: 10, ..BOUNDS }).await;
+    let mut node = TestNode::connect(&broker).await;
+    let (call, _) = node.begin("acme").await;
+    for _ in 0..1_000 {
+        node.does(call, READ, &get("k")).await.0.unwrap();
+    }
+    broker.reads.write(&broker.store).await;
+    // Less likely than one in a million to be outside.
+    let check = "DO $$ BEGIN ASSERT (SELECT count(*) FROM mfaas_data.audit) BETWEEN 50 AND 160; END $$";
+    assert!(Cluster::get().psql(&database, check));
 }

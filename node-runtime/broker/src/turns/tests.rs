@@ -36,6 +36,26 @@ async fn only_so_many_run_and_no_tenant_has_more_than_half() {
     assert_eq!(other.iter().filter(|task| task.is_finished()).count(), 2);
 }
 
+/// How much a read brings is known afterwards.
+#[tokio::test]
+async fn what_an_operation_brought_is_paid_for_by_the_next_of_its_tenant() {
+    let turns = Arc::new(Turns::new(1));
+    let first = ask(&turns, 1, QUANTUM).await.unwrap();
+    let mut waiting: Vec<_> = [1, 2, 2, 2, 2].map(|of| (of, ask(&turns, of, QUANTUM))).into();
+    tokio::task::yield_now().await;
+    first.1.charge(3 * QUANTUM);
+    drop(first);
+    let mut order = Vec::new();
+    while !waiting.is_empty() {
+        tokio::task::yield_now().await;
+        let Some(at) = waiting.iter().position(|(_, task)| task.is_finished()) else { continue };
+        let (of, task) = waiting.remove(at);
+        order.push(of);
+        drop(task.await.unwrap());
+    }
+    assert_eq!(order, [2, 2, 2, 1, 2]);
+}
+
 #[tokio::test]
 async fn what_is_given_up_takes_no_turn() {
     let turns = Arc::new(Turns::new(1));

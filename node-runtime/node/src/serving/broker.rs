@@ -4,6 +4,8 @@
 //! asked over a connection is over with it: the engine hears that as well. Must never send over one connection what was
 //! meant for another: the broker would know nothing of the calls.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::{self, BufReader, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -16,12 +18,16 @@ use std::time::Duration;
 use mfaas_broker_protocol::{
     FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode, message_bytes,
 };
+use mfaas_ident::TenantName;
 use serde::de::DeserializeOwned;
 
 use super::intake::{ConnectionNumber, Event, Intake};
 
-/// What waits to be written, in bytes; the next operations are refused.
+/// What waits to be written, of all tenants and of one, in bytes; the next operations are refused.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
+const TENANT_QUEUED_BYTES_MAX: usize = QUEUED_BYTES_MAX / 4;
+/// Tenants that are remembered before it is looked of whom nothing waits.
+const REMEMBERED_TENANTS: usize = 1_024;
 /// Written at once, in bytes, unless there is less.
 const WRITTEN_BYTES: usize = 64 << 10;
 /// How often it is looked whether the connection still is one, and how long is waited before there is another.
@@ -40,6 +46,8 @@ pub(super) struct Away;
 struct Outgoing {
     connection: ConnectionNumber,
     frame: Vec<u8>,
+    /// What waits of its tenant.
+    of_tenant: Arc<AtomicUsize>,
 }
 
 /// What the engine and the threads share.
@@ -56,17 +64,20 @@ pub(super) struct BrokerLink {
     state: Arc<State>,
     /// Nothing where the node has no broker.
     queue: Option<Sender<Outgoing>>,
+    /// What waits of whom, in bytes.
+    tenants: RefCell<HashMap<TenantName, Arc<AtomicUsize>>>,
 }
 
 impl BrokerLink {
     /// Begins to connect. What comes is told to `intake`.
     pub(super) fn start(socket: Option<&Path>, intake: Intake) -> io::Result<Self> {
         let state = Arc::<State>::default();
-        let Some(socket) = socket else { return Ok(Self { state, queue: None }) };
+        let tenants = RefCell::default();
+        let Some(socket) = socket else { return Ok(Self { state, queue: None, tenants }) };
         let (queue, outgoing) = mpsc::channel();
         let link = Link { socket: socket.to_owned(), state: Arc::clone(&state), intake, outgoing };
         std::thread::Builder::new().name("broker-link".to_owned()).spawn(move || link.run())?;
-        Ok(Self { state, queue: Some(queue) })
+        Ok(Self { state, queue: Some(queue), tenants })
     }
 
     /// The connection there is.
@@ -74,26 +85,52 @@ impl BrokerLink {
         Some(self.state.connection.load(Ordering::Acquire)).filter(|connection| *connection != 0)
     }
 
-    /// Sends over that connection, if it still is one and not too much waits. What ends a call is always sent: there is one for each.
-    pub(super) fn send(&self, connection: ConnectionNumber, message: &ToBroker) -> Result<(), Away> {
+    /// Sends over that connection, if it still is one and not too much waits, of this tenant or of all. What ends a call is always sent:
+    /// there is one for each.
+    pub(super) fn send(
+        &self,
+        connection: ConnectionNumber,
+        tenant: &TenantName,
+        message: &ToBroker,
+    ) -> Result<(), Away> {
         let is_end = matches!(message, ToBroker::Commit { .. } | ToBroker::Forget { .. });
-        let is_full = self.state.queued_bytes.load(Ordering::Relaxed) > QUEUED_BYTES_MAX;
+        let of_tenant = self.queued_of(tenant);
+        let is_full = self.state.queued_bytes.load(Ordering::Relaxed) > QUEUED_BYTES_MAX
+            || of_tenant.load(Ordering::Relaxed) > TENANT_QUEUED_BYTES_MAX;
         if self.connection() != Some(connection) || (is_full && !is_end) {
             return Err(Away);
         }
-        self.queue(connection, message)
+        self.queue(connection, of_tenant, message)
     }
 
     /// Sends over the next connection there is.
-    pub(super) fn send_when_connected(&self, message: &ToBroker) -> Result<(), Away> {
-        self.queue(0, message)
+    pub(super) fn send_when_connected(&self, tenant: &TenantName, message: &ToBroker) -> Result<(), Away> {
+        self.queue(0, self.queued_of(tenant), message)
     }
 
-    fn queue(&self, connection: ConnectionNumber, message: &ToBroker) -> Result<(), Away> {
+    fn queue(
+        &self,
+        connection: ConnectionNumber,
+        of_tenant: Arc<AtomicUsize>,
+        message: &ToBroker,
+    ) -> Result<(), Away> {
         let queue = self.queue.as_ref().ok_or(Away)?;
         let frame = encode(message).map_err(|_| Away)?;
         self.state.queued_bytes.fetch_add(frame.len(), Ordering::Relaxed);
-        queue.send(Outgoing { connection, frame }).map_err(|_| Away)
+        of_tenant.fetch_add(frame.len(), Ordering::Relaxed);
+        queue.send(Outgoing { connection, frame, of_tenant }).map_err(|_| Away)
+    }
+
+    /// What waits of a tenant.
+    fn queued_of(&self, tenant: &TenantName) -> Arc<AtomicUsize> {
+        let mut tenants = self.tenants.borrow_mut();
+        if let Some(queued) = tenants.get(tenant) {
+            return Arc::clone(queued);
+        }
+        if tenants.len() >= REMEMBERED_TENANTS {
+            tenants.retain(|_, queued| queued.load(Ordering::Relaxed) > 0);
+        }
+        Arc::clone(tenants.entry(tenant.clone()).or_default())
     }
 }
 
@@ -232,6 +269,7 @@ impl Link {
     /// What is meant for whichever connection there is waits, until it is known to be written.
     fn keep(&self, outgoing: Outgoing, waiting: &mut Vec<Vec<u8>>) {
         self.state.queued_bytes.fetch_sub(outgoing.frame.len(), Ordering::Relaxed);
+        outgoing.of_tenant.fetch_sub(outgoing.frame.len(), Ordering::Relaxed);
         if outgoing.connection == 0 {
             waiting.push(outgoing.frame);
         }
@@ -260,3 +298,6 @@ fn read<M: DeserializeOwned>(reader: &mut impl io::Read) -> Result<M, LinkError>
     reader.read_exact(&mut message)?;
     Ok(decode(&message)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,12 +18,17 @@ use super::call::NotBegun;
 /// What the cache of one resource holds, in bytes: keys, values, and [`ENTRY_OVERHEAD_BYTES`] for each entry.
 const CACHE_BYTES: usize = 8 << 20;
 /// What it takes to find an entry, in bytes.
-const ENTRY_OVERHEAD_BYTES: usize = 128;
+const ENTRY_OVERHEAD_BYTES: usize = 192;
 const KEY_BYTES_MAX: usize = 512;
 const VALUE_BYTES_MAX: usize = 64 << 10;
-/// What one call changes.
+/// What one call changes: an entry may drive out hundreds of small ones, on a thread through which all calls pass.
 const WRITES_MAX: usize = 256;
-const WRITTEN_BYTES_MAX: usize = 1 << 20;
+const WRITTEN_BYTES_MAX: usize = 256 << 10;
+/// What a call asks of caches before it goes on: so many keys, and no more after so many bytes of values.
+const KEYS_AT_ONCE_MAX: usize = 256;
+const BYTES_AT_ONCE_MAX: usize = 256 << 10;
+/// A cache with more entries than this is taken apart by a thread of its own.
+const DROPPED_HERE_MAX: usize = 1_000;
 
 const NO_OPERATION: NotBegun = NotBegun::new(codes::MF1207, "the operation is not one of caches");
 const NOT_GRANTED: NotBegun =
@@ -34,8 +39,12 @@ const LARGE_OUTCOME: NotBegun = NotBegun::new(
     codes::MF1202,
     "these values together have more than 131072 bytes: ask for fewer keys at once",
 );
+const MUCH_AT_ONCE: NotBegun = NotBegun::new(
+    codes::MF1202,
+    "a call asks caches for at most 256 keys at once, and for no more after 262144 bytes",
+);
 const MANY_WRITES: NotBegun =
-    NotBegun::new(codes::MF1202, "a call changes at most 256 entries of caches, of 1048576 bytes together");
+    NotBegun::new(codes::MF1202, "a call changes at most 256 entries of caches, of 262144 bytes together");
 
 /// The caches of this node.
 #[derive(Debug)]
@@ -46,7 +55,22 @@ struct State {
     /// Those at a time; beyond it the one that was used longest ago is dropped.
     count_max: usize,
     caches: LruCache<ResourceName, Cache>,
-    numbers: CacheNumbers,
+    hits: u64,
+    misses: u64,
+}
+
+/// What a call has asked caches for since it went on last.
+#[derive(Debug, Default)]
+pub(super) struct AtOnce {
+    keys: usize,
+    bytes: usize,
+}
+
+impl AtOnce {
+    /// Keys that were looked up.
+    pub(super) fn keys(&self) -> usize {
+        self.keys
+    }
 }
 
 /// What the caches hold, and what was found in them.
@@ -95,8 +119,8 @@ impl Default for Caches {
 impl Caches {
     /// Empty ones, which take at most so much memory together.
     pub(crate) fn within(bytes: usize) -> Self {
-        let (caches, numbers) = (LruCache::unbounded(), CacheNumbers::default());
-        Self(Mutex::new(State { count_max: bytes / CACHE_BYTES, caches, numbers }))
+        let caches = LruCache::unbounded();
+        Self(Mutex::new(State { count_max: bytes / CACHE_BYTES, caches, hits: 0, misses: 0 }))
     }
 
     /// Does what a function asks of a cache that it may look at or also change; for the call alone, if it is a change.
@@ -105,6 +129,7 @@ impl Caches {
         writes: &mut CacheWrites,
         (resource, access): (&ResourceName, DataAccess),
         request: &[u8],
+        at_once: &mut AtOnce,
     ) -> Result<Vec<u8>, NotBegun> {
         let request = KvRequest::decode(request).ok_or(NO_OPERATION)?;
         if request.writes() && access < DataAccess::Write {
@@ -112,7 +137,7 @@ impl Caches {
         }
         match request {
             KvRequest::Get { keys } => {
-                let values = self.get(writes, resource, &keys)?;
+                let values = self.get(writes, resource, &keys, at_once)?;
                 Ok(KvReply::Values(values.iter().map(Option::as_deref).collect()).encode())
             }
             KvRequest::Put { key, value, expiry } => {
@@ -133,25 +158,29 @@ impl Caches {
         writes: &CacheWrites,
         resource: &ResourceName,
         keys: &[&[u8]],
+        at_once: &mut AtOnce,
     ) -> Result<Vec<Option<Arc<[u8]>>>, NotBegun> {
+        if at_once.keys + keys.len() > KEYS_AT_ONCE_MAX || at_once.bytes > BYTES_AT_ONCE_MAX {
+            return Err(MUCH_AT_ONCE);
+        }
+        at_once.keys += keys.len();
         let own = writes.by_resource.get(resource);
         let now = Instant::now();
         let mut state = self.lock();
-        let State { caches, numbers, .. } = &mut *state;
+        let State { caches, hits, misses, .. } = &mut *state;
         let mut cache = caches.get_mut(resource);
-        let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+        let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), size_of::<u32>());
         for key in keys {
             let value = match own.and_then(|own| own.get(*key)) {
                 Some(write) => write.value().cloned(),
                 None => cache.as_mut().and_then(|cache| cache.get(key, now)),
             };
-            match &value {
-                Some(value) => (numbers.hits, bytes) = (numbers.hits + 1, bytes + value.len()),
-                None => numbers.misses += 1,
-            }
+            let counted = if value.is_some() { &mut *hits } else { &mut *misses };
+            *counted += 1;
             // With what stands around a value.
-            bytes += 5;
-            if bytes > OUTCOME_BYTES_MAX - size_of::<u32>() {
+            bytes += 5 + value.as_ref().map_or(0, |value| value.len());
+            at_once.bytes += value.as_ref().map_or(0, |value| value.len());
+            if bytes > OUTCOME_BYTES_MAX {
                 return Err(LARGE_OUTCOME);
             }
             values.push(value);
@@ -165,22 +194,34 @@ impl Caches {
             return;
         }
         let now = Instant::now();
+        let mut dropped = Vec::new();
         let mut state = self.lock();
-        let State { count_max, caches, numbers } = &mut *state;
+        let State { count_max, caches, .. } = &mut *state;
         for (resource, writes) in writes.by_resource {
-            let cache = caches.get_or_insert_mut(resource, Cache::new);
-            numbers.bytes -= cache.bytes;
-            writes.into_iter().for_each(|(key, write)| cache.set(key, write, now));
-            numbers.bytes += cache.bytes;
-            if caches.len() > *count_max {
-                let dropped = caches.pop_lru();
-                numbers.bytes -= dropped.map_or(0, |(_, cache)| cache.bytes);
+            // To delete what is not there makes no cache, which might drive out another one.
+            let puts = writes.values().any(|write| write.value().is_some());
+            if !puts && !caches.contains(&resource) {
+                continue;
             }
+            let cache = caches.get_or_insert_mut(resource, Cache::new);
+            writes.into_iter().for_each(|(key, write)| cache.set(key, write, now));
+            if caches.len() > *count_max {
+                dropped.extend(caches.pop_lru());
+            }
+        }
+        drop(state);
+        let is_large = dropped.iter().any(|(_, cache)| cache.entries.len() > DROPPED_HERE_MAX);
+        if is_large {
+            let name = "cache-drop".to_owned();
+            // Where there is no thread to be had it is taken apart here.
+            let _ = std::thread::Builder::new().name(name).spawn(move || drop(dropped));
         }
     }
 
     pub(crate) fn numbers(&self) -> CacheNumbers {
-        self.lock().numbers
+        let State { caches, hits, misses, .. } = &*self.lock();
+        let bytes = caches.iter().map(|(_, cache)| cache.bytes).sum();
+        CacheNumbers { bytes, hits: *hits, misses: *misses }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -195,7 +236,12 @@ impl Cache {
 
     fn get(&mut self, key: &[u8], now: Instant) -> Option<Arc<[u8]>> {
         let entry = self.entries.get(key)?;
-        entry.expires.is_none_or(|at| now < at).then(|| Arc::clone(&entry.value))
+        if entry.expires.is_none_or(|at| now < at) {
+            return Some(Arc::clone(&entry.value));
+        }
+        let entry = self.entries.pop(key)?;
+        self.bytes -= size(key.len(), &entry.value);
+        None
     }
 
     fn set(&mut self, key: Vec<u8>, write: Write, now: Instant) {

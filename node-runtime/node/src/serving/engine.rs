@@ -326,7 +326,7 @@ impl Engine {
     fn suspend(&mut self, report: Report) {
         let now = self.clock.moment();
         let Report { worker, job, cpu_us, bytes, .. } = report;
-        let operations = self.calls.operations_collected() as u64;
+        let operations = (self.calls.operations_collected() + self.calls.looked_up(job)) as u64;
         let moved = (bytes + self.calls.heard_bytes(job)) as u64;
         let moved_us = 1 + moved / MOVED_BYTES_PER_US + operations / OPERATIONS_PER_US;
         // Only of a job that was on the worker's core is anything taken over.

@@ -8,6 +8,8 @@ use toml_edit::{DocumentMut, Item, value};
 use crate::case::Case;
 use crate::ladder::{Climb, End};
 
+/// How an image ends without the verifier on a machine with protection keys, where that is another end.
+const UNDER_KEYS: &str = "unverified_under_keys";
 /// Rewrites what differs instead of failing.
 const BLESS: &str = "MFAAS_BLESS";
 /// Statuses of a call that was ended, or answered, with nothing else harmed.
@@ -35,7 +37,7 @@ pub(crate) fn compare(case: &Case, climb: &Climb) -> anyhow::Result<Option<Strin
         return Ok(Some(broken));
     }
     let mut reason = String::new();
-    for (key, found) in observed(climb) {
+    for (key, found) in observed(climb, &expected) {
         let same = expected.get(key).map(text_of) == found.as_ref().map(text_of);
         if same {
             continue;
@@ -67,12 +69,17 @@ fn text_of(item: &Item) -> String {
 }
 
 /// What a run says under each key of `expect.toml` that a run can say something about.
-fn observed(climb: &Climb) -> [(&'static str, Option<Item>); 7] {
+fn observed(climb: &Climb, expected: &DocumentMut) -> [(&'static str, Option<Item>); 7] {
     let rung = |number: usize| climb.rungs.get(number);
     let further: toml_edit::Array = climb.rungs.iter().skip(2).map(|rung| rung.layer.as_str()).collect();
     let runs = match &climb.end {
         End::Image(status) => Some(value(status)),
         End::CompileError | End::Unreadable | End::Limit | End::Review => None,
+    };
+    // Where keys hold what the verifier let through, the file says so.
+    let unverified = match climb.under_keys && expected.contains_key(UNDER_KEYS) {
+        true => UNDER_KEYS,
+        false => "unverified",
     };
     [
         ("code", rung(0).map(|rung| value(rung.code.id()))),
@@ -81,7 +88,7 @@ fn observed(climb: &Climb) -> [(&'static str, Option<Item>); 7] {
         ("further", (!further.is_empty()).then(|| value(further))),
         ("end", Some(value(climb.end.as_str()))),
         ("runs", runs),
-        ("unverified", climb.unverified.as_deref().map(value)),
+        (unverified, climb.unverified.as_deref().map(value)),
     ]
 }
 

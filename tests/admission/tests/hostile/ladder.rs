@@ -28,6 +28,8 @@ pub(crate) struct Climb {
     /// What a call says of the image if it ended as a fault, and its machine code is neither rewritten nor
     /// verified besides.
     pub(crate) unverified: Option<String>,
+    /// Whether protection keys held the calls.
+    pub(crate) under_keys: bool,
 }
 
 /// One refusal.
@@ -116,7 +118,7 @@ pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Cli
     } else {
         None
     };
-    Ok(Climb { rungs, end, unverified })
+    Ok(Climb { rungs, end, unverified, under_keys: jail.has_keys() })
 }
 
 fn rung(diagnostics: &[Diagnostic]) -> anyhow::Result<Rung> {

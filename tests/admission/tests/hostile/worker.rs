@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 
+/// What a node asks of a worker against speculation.
+const CONTROLS: &str = r#"{"indirect_branches":true,"store_bypass":true,"core_scheduling":true}"#;
 /// CPU time of a call: enough for what is benign about the samples.
 const BUDGET: &str = "20ms";
 /// Calls: what the first leaves behind would show in the second.
@@ -17,6 +19,8 @@ const TIMES: &str = "2";
 pub(crate) struct Jail {
     directory: tempfile::TempDir,
     worker: PathBuf,
+    /// Whether protection keys hold calls on this machine.
+    keys: bool,
 }
 
 impl Jail {
@@ -27,7 +31,17 @@ impl Jail {
             .context("a directory for the worker")?;
         let copy = directory.path().join("mfaas-worker");
         std::fs::copy(worker, &copy).with_context(|| worker.display().to_string())?;
-        Ok(Self { directory, worker: copy })
+        let mut jail = Self { directory, worker: copy, keys: false };
+        let said = jail.command().args(["--protection", CONTROLS]).output().context("ask the worker")?;
+        let said: serde_json::Value =
+            serde_json::from_slice(&said.stdout).context("what holds calls here")?;
+        jail.keys = said["keys"]["on"].as_bool().context("nothing about keys")?;
+        Ok(jail)
+    }
+
+    /// Whether protection keys hold calls on this machine.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys
     }
 
     /// Calls the image and answers the last call's status; `worker ended` if a call ended the

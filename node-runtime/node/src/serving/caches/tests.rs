@@ -24,7 +24,7 @@ impl<'a> Call<'a> {
     fn ask(&mut self, name: &str, access: DataAccess, request: &KvRequest<'_>) -> Result<Vec<u8>, NotBegun> {
         // Without the place of the binding, which stands before it.
         let request = &request.encode(0)[size_of::<u32>()..];
-        self.caches.answer(&mut self.writes, (&resource(name), access), request)
+        self.caches.answer(&mut self.writes, (&resource(name), access), request, &mut AtOnce::default())
     }
 
     fn get(&mut self, name: &str, key: &[u8]) -> Option<Vec<u8>> {
@@ -90,7 +90,8 @@ fn a_resource_is_reached_by_its_own_name_alone_and_changed_by_whom_may() {
     ] {
         assert_eq!(call.ask("pages", DataAccess::Write, &request), Err(NO_OPERATION), "{request:?}");
     }
-    let answered = caches.answer(&mut call.writes, (&resource("pages"), DataAccess::Write), b"\x07");
+    let what = (&resource("pages"), DataAccess::Write);
+    let answered = caches.answer(&mut call.writes, what, b"\x07", &mut AtOnce::default());
     assert_eq!(answered, Err(NO_OPERATION));
     call.succeed();
     assert_eq!(get(caches, "pages", b"a").unwrap(), b"page");
@@ -107,6 +108,7 @@ fn an_entry_is_gone_when_its_time_is_over() {
     assert_eq!(get(caches, "pages", b"gone"), None);
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(get(caches, "pages", b"soon"), None);
+    assert_eq!(caches.numbers().bytes, size(5, b"x"), "and takes no room");
     assert!(get(caches, "pages", b"never").is_some());
 }
 
@@ -143,6 +145,11 @@ fn there_are_as_many_caches_as_there_is_memory_for() {
     let found = ["one", "two", "three"].map(|name| get(caches, name, b"a").is_some());
     assert_eq!(found, [true, false, true], "the one that was used longest ago is gone");
     assert_eq!(caches.numbers().bytes, 2 * size(1, b"x"));
+    // To delete what is not there drives out nothing.
+    let mut call = Call::new(caches);
+    call.ask("four", DataAccess::Write, &KvRequest::Delete { key: b"a" }).unwrap();
+    call.succeed();
+    assert!(get(caches, "one", b"a").is_some() && get(caches, "three", b"a").is_some());
     let none = &Caches::default();
     put(none, "one", b"a", b"x");
     assert_eq!((get(none, "one", b"a"), none.numbers().bytes), (None, 0));
@@ -187,4 +194,23 @@ fn values_that_do_not_fit_into_one_outcome_are_not_given() {
     assert_eq!(ask(&mut call, 2), Err(LARGE_OUTCOME));
     let CacheNumbers { hits, misses, .. } = caches.numbers();
     assert_eq!((hits, misses), (3, 0));
+}
+
+#[test]
+fn a_call_asks_for_so_many_keys_before_it_goes_on() {
+    let caches = &caches();
+    let (mut writes, mut at_once) = (CacheWrites::default(), AtOnce::default());
+    let mut ask = |request: &KvRequest<'_>, at_once: &mut AtOnce| {
+        let what = (&resource("pages"), DataAccess::Write);
+        caches.answer(&mut writes, what, &request.encode(0)[size_of::<u32>()..], at_once)
+    };
+    let half = KvRequest::Get { keys: vec![b"a"; KEYS_AT_ONCE_MAX / 2] };
+    ask(&half, &mut at_once).unwrap();
+    ask(&half, &mut at_once).unwrap();
+    assert_eq!(at_once.keys(), KEYS_AT_ONCE_MAX);
+    let one = KvRequest::Get { keys: vec![b"a"] };
+    assert_eq!(ask(&one, &mut at_once), Err(MUCH_AT_ONCE));
+    // To change something is another matter, and so is what is asked when the call has gone on.
+    ask(&KvRequest::Delete { key: b"a" }, &mut at_once).unwrap();
+    ask(&one, &mut AtOnce::default()).unwrap();
 }

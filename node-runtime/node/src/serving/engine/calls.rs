@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::data::DataCalls;
 use super::kept_bytes::KeptBytes;
 use super::suspended::{Kept, Rest, Timers, wipe};
+use crate::serving::caches::AtOnce;
 use crate::serving::call::{Answered, Earlier, NotBegun};
 use crate::serving::intake::{Call, ConnectionNumber};
 use crate::serving::log_forwarder::LogForwarder;
@@ -140,15 +141,21 @@ impl PendingCalls {
         if call.reply.is_closed() {
             return Rest::Ends(Outcome::DeadlinePassed);
         }
+        let mut at_once = AtOnce::default();
         for asked in asked {
             let id = asked.id;
-            let unheard_bytes = kept.unheard_bytes();
-            match data.operate(job, call, kept.data.get_or_insert_default(), asked, unheard_bytes) {
-                Ok(None) => continue,
-                Ok(Some(outcome)) => kept.hear(id, DONE, &outcome),
-                Err(NotBegun { code, message }) => kept.hear(id, code.number(), message.as_bytes()),
-            };
+            match data.operate(job, call, kept.data.get_or_insert_default(), asked, &mut at_once) {
+                Ok(None) => {}
+                Ok(Some(outcome)) => {
+                    kept.hear(id, DONE, &outcome);
+                    wipe(outcome);
+                }
+                Err(NotBegun { code, message }) => {
+                    kept.hear(id, code.number(), message.as_bytes());
+                }
+            }
         }
+        kept.looked_up(at_once.keys());
         // A call that has waited is run again only if others have changed the data that it saw.
         if call.served.bindings.is_empty() || call.frame.len() > limits::FRAME_BYTES_MAX {
             call.frame = Vec::new();
@@ -219,6 +226,13 @@ impl PendingCalls {
         let ticket =
             self.tickets.get(job.index()).and_then(Option::as_ref).filter(|ticket| ticket.job == job);
         ticket.and_then(|ticket| ticket.kept.as_ref()).map_or(0, |kept| kept.heard_bytes())
+    }
+
+    /// Keys that were looked up in caches for the call whose worker reported last, when it began to wait before.
+    pub(super) fn looked_up(&self, job: JobId) -> usize {
+        let ticket =
+            self.tickets.get(job.index()).and_then(Option::as_ref).filter(|ticket| ticket.job == job);
+        ticket.and_then(|ticket| ticket.kept.as_ref()).map_or(0, |kept| kept.keys_looked_up())
     }
 
     /// Calls that have run and are not answered.

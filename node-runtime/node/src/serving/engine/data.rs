@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::clock::Clock;
 use super::kept_bytes::KeptBytes;
 use crate::serving::broker::BrokerLink;
-use crate::serving::caches::{CacheWrites, Caches};
+use crate::serving::caches::{AtOnce, CacheWrites, Caches};
 use crate::serving::call::{Answered, CallError, Earlier, NotBegun, Used};
 use crate::serving::grants::Grants;
 use crate::serving::intake::{Call, ConnectionNumber};
@@ -35,8 +35,6 @@ const RERUN_MAX: Duration = Duration::from_secs(30);
 /// Requests and answers of calls that have run and are not answered, of all tenants and of one, in bytes.
 const CONCLUDING_BYTES_MAX: usize = 256 << 20;
 const TENANT_CONCLUDING_BYTES_MAX: usize = CONCLUDING_BYTES_MAX / 4;
-/// What caches give a call before it goes on, in bytes, within one outcome: they are copied here, where all calls pass.
-const CACHED_AT_ONCE_BYTES_MAX: usize = 256 << 10;
 /// How often a call runs again because others changed what it saw.
 const RERUNS_MAX: u32 = 8;
 /// What is waited before, at most, doubled each time, in microseconds: calls that met are not to meet again.
@@ -107,15 +105,14 @@ impl DataCalls {
         Self { link, grants, caches, concluding, ends, bytes, usage }
     }
 
-    /// Does what a call began, or asks the broker for it: then nothing comes of it yet. So many bytes wait for the call to hear of
-    /// them.
+    /// Does what a call began, or asks the broker for it: then nothing comes of it yet.
     pub(super) fn operate(
         &self,
         job: JobId,
         call: &Call,
         data: &mut DataCall,
         asked: Asked,
-        unheard_bytes: usize,
+        at_once: &mut AtOnce,
     ) -> Result<Option<Vec<u8>>, NotBegun> {
         let served = &call.served;
         let Asked { id, operation } = asked;
@@ -130,14 +127,9 @@ impl DataCalls {
             "the tenant is not granted the resource of this binding any more",
         ))?;
         let outcome = match binding.kind {
-            ResourceKind::Cache if unheard_bytes > CACHED_AT_ONCE_BYTES_MAX => {
-                return Err(NotBegun::new(
-                    codes::MF1202,
-                    "the call asks caches for more than it can hear at once",
-                ));
-            }
             ResourceKind::Cache => {
-                Some(self.caches.answer(&mut data.cached, (&binding.resource, access), request)?)
+                let what = (&binding.resource, access);
+                Some(self.caches.answer(&mut data.cached, what, request, at_once)?)
             }
             ResourceKind::Kv => {
                 let at_broker = match &data.at_broker {
@@ -152,7 +144,9 @@ impl DataCalls {
                     access,
                     request: request.to_vec(),
                 };
-                self.link.send(at_broker.connection, &message).map_err(|_| NotBegun::AWAY)?;
+                self.link
+                    .send(at_broker.connection, &served.key.tenant, &message)
+                    .map_err(|_| NotBegun::AWAY)?;
                 None
             }
         };
@@ -172,7 +166,7 @@ impl DataCalls {
             trace: trace_of(&call.frame),
         };
         let message = ToBroker::Begin { call: job.0, caller: caller.clone() };
-        self.link.send(connection, &message).map_err(|_| NotBegun::AWAY)?;
+        self.link.send(connection, &caller.tenant, &message).map_err(|_| NotBegun::AWAY)?;
         Ok(AtBroker { connection, caller })
     }
 
@@ -192,14 +186,18 @@ impl DataCalls {
             self.forget(job, at_broker.as_ref());
             return self.fail(call, &answered, codes::MF1201);
         }
-        let Some(at_broker) = at_broker.filter(|_| needs_commit) else {
-            self.caches.apply(cached);
-            return self.answer(call, answered);
+        let at_broker = match at_broker {
+            Some(at_broker) if needs_commit => at_broker,
+            at_broker => {
+                self.forget(job, at_broker.as_ref());
+                self.caches.apply(cached);
+                return self.answer(call, answered);
+            }
         };
         let tenant = &call.served.key.tenant;
         let has_room = self.bytes.replace(tenant, 0, bytes);
-        let is_asked =
-            has_room && self.link.send(at_broker.connection, &ToBroker::Commit { call: job.0 }).is_ok();
+        let is_asked = has_room
+            && self.link.send(at_broker.connection, tenant, &ToBroker::Commit { call: job.0 }).is_ok();
         if !is_asked {
             self.bytes.replace(tenant, bytes, 0);
             self.forget(job, Some(&at_broker));
@@ -212,8 +210,8 @@ impl DataCalls {
 
     /// Nothing of the call takes effect. The broker may have gone, and then has forgotten it already.
     fn forget(&self, job: JobId, at_broker: Option<&AtBroker>) {
-        if let Some(AtBroker { connection, .. }) = at_broker {
-            let _ = self.link.send(*connection, &ToBroker::Forget { call: job.0 });
+        if let Some(AtBroker { connection, caller }) = at_broker {
+            let _ = self.link.send(*connection, &caller.tenant, &ToBroker::Forget { call: job.0 });
         }
     }
 
@@ -268,6 +266,7 @@ impl DataCalls {
                 return self.answer(call, *answered);
             }
             CommitResult::Conflict => codes::MF1204,
+            CommitResult::Full => codes::MF1208,
             CommitResult::Unavailable => codes::MF1205,
             CommitResult::Unknown => codes::MF1206,
         };
@@ -310,8 +309,9 @@ impl DataCalls {
             return;
         };
         *is_settling = true;
-        let message = ToBroker::Settle { call: job.0, caller: at_broker.caller.clone() };
-        if self.link.send_when_connected(&message).is_err() {
+        let caller = at_broker.caller.clone();
+        let message = ToBroker::Settle { call: job.0, caller: caller.clone() };
+        if self.link.send_when_connected(&caller.tenant, &message).is_err() {
             self.give_up(job);
         }
     }

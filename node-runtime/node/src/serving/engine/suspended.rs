@@ -49,6 +49,8 @@ pub(super) struct Kept {
     /// Their bytes, and those that it heard of last.
     outcome_bytes: usize,
     heard_bytes: usize,
+    /// Keys that were looked up in caches for it when it began to wait last.
+    keys_looked_up: usize,
     /// Its operations that have not ended.
     open: BTreeMap<u32, Open>,
     /// It is in no worker, nor on its way into one.
@@ -142,9 +144,14 @@ impl Kept {
         self.heard_bytes
     }
 
-    /// The bytes of what it has not heard of.
-    pub(super) fn unheard_bytes(&self) -> usize {
-        self.outcome_bytes
+    /// So many keys were looked up in caches for it since it began to wait.
+    pub(super) fn looked_up(&mut self, keys: usize) {
+        self.keys_looked_up = keys;
+    }
+
+    /// The same, of when it began to wait last.
+    pub(super) fn keys_looked_up(&self) -> usize {
+        self.keys_looked_up
     }
 
     /// Counts what is kept of it, its request of so many bytes included. Whether it may be.

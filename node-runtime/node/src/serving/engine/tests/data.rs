@@ -360,14 +360,11 @@ async fn what_a_call_puts_into_a_cache_is_there_when_it_has_succeeded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cache_hears_of_a_call_when_its_commit_is_done() {
     let broker = TestBroker::new();
-    let stage = Stage::with(with_caches(broker.services.clone())).await;
-    let mut side = broker.accept();
-    let image = || binding(&[ResourceKind::Kv, ResourceKind::Cache]);
-    assert_eq!(stage.define_image(image(), 7).await, []);
-    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    let (stage, mut side) = stage_with_both(&broker).await;
     let (mut end, _fd, _child) = stage.worker();
     for (result, before) in [
         (CommitResult::Unavailable, None),
+        (CommitResult::Full, None),
         (CommitResult::Done, None),
         (CommitResult::Done, Some(b"value".to_vec())),
     ] {
@@ -375,15 +372,77 @@ async fn a_cache_hears_of_a_call_when_its_commit_is_done() {
         next(&mut end);
         assert_eq!(cached(&mut end, 1), before);
         put(&mut end, 1, b"value");
-        ask(&mut end, 0, 1);
-        let (number, ..) = side.asked();
-        side.outcome(number, 1, b"", true);
-        heard(&mut end);
+        let number = read(&mut end, &mut side, true);
         reply(&mut end, b"done");
         assert_eq!(side.next(), ToBroker::Commit { call: number });
         side.committed(number, result);
         assert_eq!(ended(call).await.is_ok(), result == CommitResult::Done);
     }
+}
+
+/// A call that runs again has put nothing there before it succeeds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_hears_of_the_run_that_took_effect() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage_with_both(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    for (value, result) in [(b"one", CommitResult::Conflict), (b"two", CommitResult::Done)] {
+        next(&mut end);
+        assert_eq!(cached(&mut end, 1), None);
+        if result == CommitResult::Conflict {
+            put(&mut end, 1, value);
+        }
+        let number = read(&mut end, &mut side, true);
+        reply(&mut end, value);
+        assert_eq!(side.next(), ToBroker::Commit { call: number });
+        side.committed(number, result);
+    }
+    assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"two");
+    let call = stage.call();
+    next(&mut end);
+    assert_eq!(cached(&mut end, 1), None, "the run that met another call put it there");
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+}
+
+/// The broker knows of no call that has ended, though nothing was to be committed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_and_cached_is_forgotten_by_the_broker() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage_with_both(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    let number = read(&mut end, &mut side, false);
+    put(&mut end, 1, b"value");
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+    assert_eq!(side.next(), ToBroker::Forget { call: number });
+    let call = stage.call();
+    next(&mut end);
+    assert_eq!(cached(&mut end, 1).unwrap(), b"value");
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+}
+
+/// A node that serves `acme/hello@2`, which binds orders as key-value data and as a cache.
+async fn stage_with_both(broker: &TestBroker) -> (Stage, Side) {
+    let stage = Stage::with(with_caches(broker.services.clone())).await;
+    let side = broker.accept();
+    let image = || binding(&[ResourceKind::Kv, ResourceKind::Cache]);
+    assert_eq!(stage.define_image(image(), 7).await, []);
+    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    (stage, side)
+}
+
+/// A call reads something, after which it does or does not need a commit; its number.
+fn read(end: &mut WorkerEnd, side: &mut Side, needs_commit: bool) -> u64 {
+    ask(end, 0, 1);
+    let (number, ..) = side.asked();
+    side.outcome(number, 1, b"", needs_commit);
+    heard(end);
+    number
 }
 
 #[tokio::test(flavor = "multi_thread")]
