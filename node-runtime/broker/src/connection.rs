@@ -183,8 +183,9 @@ impl Node {
             ResourceKind::Kv => kv::operations(&operation.request),
             ResourceKind::Cache => 1,
         };
-        let mut rate = self.broker.rate.lock().unwrap_or_else(PoisonError::into_inner);
-        if !rate.admits(tenant, count, now) {
+        let admits =
+            self.broker.rate.lock().unwrap_or_else(PoisonError::into_inner).admits(tenant, count, now);
+        if !admits {
             return Err("this tenant asks for more operations a second than it may");
         }
         let opened = self.broker.turns.open(tenant, operation.request.len());
@@ -311,7 +312,8 @@ async fn commit(broker: &Broker, call: &Call, transaction: &Transaction) -> Comm
     let open = broker.turns.open_commit(&call.caller.tenant);
     let _turn = open.turn(OPERATION_WEIGHT + transaction.held_bytes()).await;
     let committed = broker.store.commit(&of_store(&call.caller), transaction).await;
-    if committed.is_ok() {
+    // Also where it is not known whether it took effect.
+    if matches!(committed, Ok(_) | Err(KvError::Unacknowledged(_))) {
         broker.stored.wrote(transaction);
     }
     result_of(committed)

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use mfaas_ident::ResourceName;
 use mfaas_kv::{KvError, Store, Summed, Transaction};
 
-/// A change that was noted so long before the last one that was summed up is summed up: no statement takes as long.
+/// A change that was noted so long before the last one that was summed up is summed up: no statement of a broker takes as long. What
+/// an operator changes in a transaction that does is summed up when a broker starts.
 const SETTLED: Duration = Duration::from_secs(120);
 
 /// What resources hold.

@@ -76,8 +76,9 @@ impl NotBegun {
         Self { code, message }
     }
 
-    /// The broker is away, or was when the call began.
-    pub(crate) const AWAY: Self = Self::new(codes::MF1205, "the data broker of the node does not answer");
+    /// The broker is away, or was when the call began, or too much waits for it.
+    pub(crate) const AWAY: Self =
+        Self::new(codes::MF1205, "the data broker of the node does not answer, or too much waits for it");
 }
 
 /// Why a call has no answer of a function.
