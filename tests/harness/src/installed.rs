@@ -13,7 +13,7 @@ use std::{
 
 use rustix::fs::FlockOperation;
 
-use crate::{checkout, profile_directory, seed};
+use crate::{profile_directory, programs, seed};
 
 /// Where everything is.
 #[derive(Debug)]
@@ -25,13 +25,11 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Makes what is missing, which takes a minute or two on a cold machine. `packages` are those
-    /// whose programs cargo has not built for the calling test by itself.
+    /// Makes what is missing with the programs of this build, which takes a minute or two on a cold machine.
     ///
     /// # Panics
     /// When a step fails; the message holds what it said.
-    pub fn make(packages: &[&str]) -> Self {
-        build(packages);
+    pub fn make() -> Self {
         let (home, _lock) = materials();
         let toolchain = import_toolchain(&home.join("toolchains"));
         let deps = build_deps(&home, &toolchain);
@@ -48,7 +46,7 @@ impl Installed {
 
 /// `mfaas-builder` of this build, without anything of this machine's configuration.
 pub fn builder() -> Command {
-    let mut command = Command::new(profile_directory().join("mfaas-builder"));
+    let mut command = Command::new(programs().join("mfaas-builder"));
     for name in ["MFAAS_TOOLCHAIN_DIR", "MFAAS_DEPS_DIR", "MFAAS_SANDBOX_MINIMUM", "MFAAS_LOG"] {
         command.env_remove(name);
     }
@@ -57,7 +55,7 @@ pub fn builder() -> Command {
 
 /// `mfaas-worker` of this build.
 pub fn worker() -> Command {
-    Command::new(profile_directory().join("mfaas-worker"))
+    Command::new(programs().join("mfaas-worker"))
 }
 
 /// Runs to the end and answers the last line of the standard output.
@@ -111,23 +109,4 @@ pub(crate) fn materials() -> (PathBuf, File) {
     rustix::fs::flock(&lock, FlockOperation::LockExclusive)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     (directory, lock)
-}
-
-/// A test of one package builds that package's programs alone.
-fn build(packages: &[&str]) {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--bins", "--target-dir"]).arg(target_directory());
-    cargo.current_dir(checkout());
-    for package in packages {
-        cargo.args(["-p", package]);
-    }
-    if profile_directory().file_name().is_some_and(|name| name == "release") {
-        cargo.arg("--release");
-    }
-    let _ = stdout(&mut cargo);
-}
-
-fn target_directory() -> PathBuf {
-    let profile = profile_directory();
-    profile.parent().unwrap_or(&profile).to_path_buf()
 }

@@ -119,8 +119,14 @@ impl Cluster {
 
     /// A new empty database; returns its name.
     pub fn create_database(&self) -> String {
+        self.copy_database("template1")
+    }
+
+    /// A new database that holds what `template` does, to which nobody is connected; returns its name.
+    pub fn copy_database(&self, template: &str) -> String {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        assert!(self.psql("postgres", &format!("CREATE DATABASE {name}")), "no database {name}");
+        let create = format!("CREATE DATABASE {name} TEMPLATE {template}");
+        assert!(self.psql("postgres", &create), "no database {name}");
         name
     }
 

@@ -19,7 +19,7 @@ impl Installed {
     /// it, and what `MFAAS_TOOLCHAIN_DIR` and `MFAAS_DEPS_DIR` name.
     pub fn get(builder: Option<PathBuf>) -> anyhow::Result<Self> {
         let Some(builder) = builder else {
-            let made = mfaas_harness::Installed::make(&["mfaas-builder", "mfaas-worker"]);
+            let made = mfaas_harness::Installed::make();
             let builder = mfaas_harness::builder().get_program().into();
             return Ok(Self { builder, toolchain: made.toolchain, deps: made.deps });
         };

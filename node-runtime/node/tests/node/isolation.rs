@@ -10,7 +10,7 @@ use mfaas_isolation_client::{Change, Mode, Request, Response, Status, ask};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::documents::Signer;
-use crate::program::{Home, isolation_controller};
+use crate::program::{Home, beside};
 use crate::server::Server;
 
 /// Two reports come ten seconds apart, and machines are busy.
@@ -26,7 +26,7 @@ impl Controller {
     async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        let child = Command::new(isolation_controller())
+        let child = Command::new(beside("mfaas-isolation"))
             .env("MFAAS_ISOLATION_SOCKET", path("socket"))
             .env("MFAAS_STATE_DIR", path("state"))
             .env("MFAAS_ISOLATION_GROUP", format!("mfaas-test-node-{}", std::process::id()))

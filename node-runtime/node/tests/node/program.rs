@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -49,7 +48,7 @@ pub struct Answer {
 
 impl Home {
     pub fn new(server: &Server, signer: &Signer) -> Self {
-        build_worker();
+        let _ = ["mfaas-worker", "mfaas-loader"].map(beside);
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
@@ -314,28 +313,9 @@ fn processes() -> Vec<Process> {
     stats.collect()
 }
 
-/// Worker and loader are other packages: cargo does not build them for this test by itself.
-fn build_worker() {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(|| build(&["mfaas-worker", "mfaas-loader"]));
-}
-
-/// The isolation controller, which is another package, too.
-pub fn isolation_controller() -> PathBuf {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(|| build(&["mfaas-isolation-controller"]));
-    Path::new(NODE).with_file_name("mfaas-isolation")
-}
-
-fn build(packages: &[&str]) {
-    let target = Path::new(NODE).parent().and_then(Path::parent).unwrap();
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet"])
-        .args(packages.iter().flat_map(|package| ["--package", *package]))
-        .arg("--target-dir")
-        .arg(target)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .unwrap();
-    assert!(status.success(), "{packages:?} do not build");
+/// A program of another package, which the build of the whole workspace puts beside the node.
+pub fn beside(program: &str) -> PathBuf {
+    let path = Path::new(NODE).with_file_name(program);
+    assert!(path.is_file(), "there is no {}: run `cargo build --workspace` first", path.display());
+    path
 }

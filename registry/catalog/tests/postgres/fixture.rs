@@ -43,18 +43,28 @@ pub(crate) async fn migrate_alone(url: &str, passwords: &RolePasswords) {
     migrate(url, passwords).await.unwrap();
 }
 
+/// A migrated database to which nobody is connected: each world's is a copy of it.
+async fn migrated() -> &'static str {
+    static MIGRATED: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
+    MIGRATED
+        .get_or_init(async || {
+            let database = Cluster::get().create_database();
+            let password = || Some("it's a \"secret\"".to_owned());
+            let passwords = RolePasswords {
+                server: password(),
+                builder: password(),
+                signer: password(),
+                acquirer: password(),
+            };
+            migrate_alone(&Cluster::get().url(&database, OWNER), &passwords).await;
+            database
+        })
+        .await
+}
+
 impl World {
     pub(crate) async fn new() -> Self {
-        let database = Cluster::get().create_database();
-        let password = || Some("it's a \"secret\"".to_owned());
-        let passwords = RolePasswords {
-            server: password(),
-            builder: password(),
-            signer: password(),
-            acquirer: password(),
-        };
-        migrate_alone(&Cluster::get().url(&database, OWNER), &passwords).await;
-        Self::of(database).await
+        Self::of(Cluster::get().copy_database(migrated().await)).await
     }
 
     /// The same database through connections that begin now.

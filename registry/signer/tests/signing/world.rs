@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -52,6 +52,17 @@ pub(crate) fn migrate(sql: &mut Client) {
     sql.batch_execute("ALTER ROLE mfaas_signer LOGIN; ALTER ROLE mfaas_server LOGIN").unwrap();
 }
 
+/// A migrated database to which nobody is connected: each world's is a copy of it.
+fn migrated() -> &'static str {
+    static MIGRATED: OnceLock<String> = OnceLock::new();
+    MIGRATED.get_or_init(|| {
+        let cluster = Cluster::get();
+        let database = cluster.create_database();
+        migrate(&mut Client::connect(&cluster.url(&database, OWNER), NoTls).unwrap());
+        database
+    })
+}
+
 /// Everything that a signer needs, without the signer.
 pub(crate) struct World {
     pub(crate) sql: Client,
@@ -92,9 +103,8 @@ impl Signer {
 impl World {
     pub(crate) fn new() -> Self {
         let cluster = Cluster::get();
-        let database = cluster.create_database();
+        let database = cluster.copy_database(migrated());
         let mut sql = Client::connect(&cluster.url(&database, OWNER), NoTls).unwrap();
-        migrate(&mut sql);
         sql.batch_execute("INSERT INTO tenants (name) VALUES ('acme')").unwrap();
         let toolchain = toolchain().to_string();
         sql.execute(

@@ -72,7 +72,7 @@ fn deliberate_refusals_name_their_code_and_the_way_out_is_open() {
 
 fn installed() -> &'static Installed {
     static INSTALLED: OnceLock<Installed> = OnceLock::new();
-    INSTALLED.get_or_init(|| Installed::make(&["mfaas-builder", "mfaas-worker"]))
+    INSTALLED.get_or_init(Installed::make)
 }
 
 /// The two tests share the machine's lanes, so one waits for the other.
