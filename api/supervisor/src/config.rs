@@ -115,6 +115,9 @@ pub(crate) struct UpConfig {
     /// Where the data of functions lies; in the private cluster, if there is one, when absent.
     #[serde(default)]
     pub(crate) data_database: Option<String>,
+    /// Where objects of functions lie; a directory of the home when absent.
+    #[serde(default)]
+    pub(crate) objects_url: Option<String>,
     /// Password by database role.
     passwords: BTreeMap<String, String>,
 }
@@ -156,6 +159,7 @@ impl UpConfig {
                 wal_archive: None,
                 external_database: None,
                 data_database: None,
+                objects_url: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
         }
@@ -200,6 +204,7 @@ impl UpConfig {
         take(&mut self.node_listen, &options.node_listen);
         take(&mut self.wal_archive, &options.wal_archive);
         take(&mut self.data_database, &options.data_database_url);
+        take(&mut self.objects_url, &options.objects_url);
         if !options.names.is_empty() {
             self.names.clone_from(&options.names);
         }

@@ -54,6 +54,8 @@ pub struct UpOptions {
     pub database_url: Option<String>,
     /// Where the data of functions lies; as before, or in the private cluster, when absent.
     pub data_database_url: Option<String>,
+    /// Where objects of functions lie; as before, or in a directory of the home, when absent.
+    pub objects_url: Option<String>,
     /// Toolchain and dependencies.
     pub materials: Materials,
     /// Where the first token goes.

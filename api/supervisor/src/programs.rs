@@ -86,14 +86,24 @@ impl Programs<'_> {
     fn with_stores(&self, role: Role, name: &str, database_role: &str) -> Result<Launch, SupervisorError> {
         let address = self.config.database(self.home, database_role)?;
         let launch = self.base(role, name).env("MFAAS_DATABASE_URL", address.to_url());
-        Ok(match &self.config.blobs_url {
-            Some(url) => inherited(launch.env("MFAAS_BLOBS_URL", url), &STORE_VARIABLES),
+        Ok(self.with_store(launch, "MFAAS_BLOBS_URL", (self.config.blobs_url.as_deref(), "blobs")))
+    }
+
+    /// With a store at this address, or in this directory of the home.
+    fn with_store(
+        &self,
+        launch: Launch,
+        variable: &'static str,
+        (url, directory): (Option<&str>, &str),
+    ) -> Launch {
+        match url {
+            Some(url) => inherited(launch.env(variable, url), &STORE_VARIABLES),
             None => {
                 let mut url = OsString::from("file://");
-                url.push(self.home.join("blobs"));
-                launch.env("MFAAS_BLOBS_URL", url)
+                url.push(self.home.join(directory));
+                launch.env(variable, url)
             }
-        })
+        }
     }
 
     /// `mfaas-signer` with its database and its key.
@@ -179,6 +189,8 @@ impl Programs<'_> {
             .env("MFAAS_DATA_DATABASE_URL", database)
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Broker))
             .env("PATH", "/usr/bin:/bin");
+        let launch =
+            self.with_store(launch, "MFAAS_OBJECTS_URL", (self.config.objects_url.as_deref(), "objects"));
         let node = rustix::process::geteuid().is_root().then(|| Role::Node.user().to_owned());
         with_settings(self.with_metrics(launch, 7), [("MFAAS_BROKER_USERS", node)])
     }

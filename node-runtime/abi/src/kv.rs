@@ -1,15 +1,8 @@
 //! What a function asks of key-value data, and what it hears.
-//!
-//! ```text
-//! operation := u32 binding · u8 kind · fields of the kind
-//! bytes     := u32 bytes · bytes
-//! option    := u8 0, or u8 1 · bytes
-//! ```
-//! Integers are little-endian. The binding is a place in the order of the function's bindings; what stands behind it is
-//! read by whoever knows which resource that is.
 
 use alloc::vec::Vec;
 
+use crate::fields::{Reader, put_bytes, put_option, put_u32};
 use crate::limits::KV_KEYS_MAX;
 
 /// How long an entry stays that is set.
@@ -96,12 +89,6 @@ const DELETE: u8 = 3;
 const INCREMENT: u8 = 4;
 const COMPARE_AND_SET: u8 = 5;
 const SCAN: u8 = 6;
-
-/// The binding that an operation names, and what it asks of it. Of any origin.
-pub fn split_binding(operation: &[u8]) -> Option<(u32, &[u8])> {
-    let (binding, request) = operation.split_first_chunk::<4>()?;
-    Some((u32::from_le_bytes(*binding), request))
-}
 
 impl<'a> KvRequest<'a> {
     /// The operation that asks this of a binding.
@@ -230,63 +217,5 @@ impl<'a> KvReply<'a> {
             }
         };
         from.ends().then_some(reply)
-    }
-}
-
-fn put_u32(to: &mut Vec<u8>, number: usize) {
-    to.extend_from_slice(&(number as u32).to_le_bytes());
-}
-
-fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    put_u32(to, bytes.len());
-    to.extend_from_slice(bytes);
-}
-
-fn put_option(to: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    to.push(u8::from(bytes.is_some()));
-    if let Some(bytes) = bytes {
-        put_bytes(to, bytes);
-    }
-}
-
-/// What is not read yet.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*byte)
-    }
-
-    fn u32(&mut self) -> Option<usize> {
-        let (number, rest) = self.0.split_first_chunk::<4>()?;
-        self.0 = rest;
-        Some(u32::from_le_bytes(*number) as usize)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        let (number, rest) = self.0.split_first_chunk::<8>()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*number))
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let count = self.u32()?;
-        let (bytes, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(bytes)
-    }
-
-    fn option(&mut self) -> Option<Option<&'a [u8]>> {
-        match self.byte()? {
-            0 => Some(None),
-            1 => self.bytes().map(Some),
-            _ => None,
-        }
-    }
-
-    fn ends(&self) -> bool {
-        self.0.is_empty()
     }
 }

@@ -14,8 +14,10 @@ pub mod symbols;
 
 mod call;
 mod content_type;
+mod fields;
 mod kv;
 mod log;
+mod object;
 mod status;
 mod suspended;
 
@@ -23,8 +25,10 @@ pub use call::{
     ABI_VERSION, ArenaHeader, Call, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span, WAITS,
 };
 pub use content_type::ContentType;
-pub use kv::{KvExpiry, KvReply, KvRequest, split_binding};
+pub use fields::split_binding;
+pub use kv::{KvExpiry, KvReply, KvRequest};
 pub use log::{Level, LogEntry, LogReader, log_entry_header};
+pub use object::{ObjectReply, ObjectRequest};
 pub use status::Status;
 pub use suspended::{DONE, OperationKind, Record, Records, SuspendedFrame};
 
@@ -68,6 +72,10 @@ pub mod limits {
 
     /// Keys that one operation names, and entries that one gives.
     pub const KV_KEYS_MAX: usize = 256;
+    /// An object, in bytes; and all that a call uploads and has not put yet.
+    pub const OBJECT_BYTES_MAX: usize = 32 << 20;
+    /// A piece of an object that one operation brings or takes, in bytes.
+    pub const OBJECT_PIECE_BYTES_MAX: usize = 120 << 10;
     /// What comes of one operation, in bytes: so that an outcome always fits into what a call hears at once.
     pub const OUTCOME_BYTES_MAX: usize = 128 << 10;
 

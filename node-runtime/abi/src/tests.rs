@@ -11,8 +11,8 @@ use crate::frame::{
     encode_headers, encode_request, encode_response,
 };
 use crate::{
-    ContentType, KvExpiry, KvReply, KvRequest, Level, LogReader, OperationKind, Record, Records, Status,
-    SuspendedFrame, limits, log_entry_header, split_binding,
+    ContentType, KvExpiry, KvReply, KvRequest, Level, LogReader, ObjectReply, ObjectRequest, OperationKind,
+    Record, Records, Status, SuspendedFrame, limits, log_entry_header, split_binding,
 };
 
 fn request() -> Vec<u8> {
@@ -303,6 +303,69 @@ fn kv_reply<'a>(request: &KvRequest<'_>, key: &'a [u8], value: &'a [u8], number:
         KvRequest::Increment { .. } => KvReply::Number(number),
         KvRequest::CompareAndSet { .. } => KvReply::Changed(number % 2 == 0),
         KvRequest::Scan { .. } => KvReply::Page { entries: vec![(key, value)], next: Some(key) },
+    }
+}
+
+fn object_requests<'a>(name: &'a [u8], bytes: &'a [u8], number: i64) -> Vec<ObjectRequest<'a>> {
+    vec![
+        ObjectRequest::Size { name },
+        ObjectRequest::Read { name, offset: number as u64, bytes: number as u32 },
+        ObjectRequest::Append { upload: number as u32, bytes },
+        ObjectRequest::Put { name, upload: Some(number as u32), bytes },
+        ObjectRequest::Put { name, upload: None, bytes },
+        ObjectRequest::Delete { name },
+        ObjectRequest::List { prefix: name, after: Some(bytes), limit: number as u32 },
+        ObjectRequest::List { prefix: name, after: None, limit: number as u32 },
+    ]
+}
+
+/// Where there is what is asked for, and where there is not.
+fn object_replies<'a>(request: &ObjectRequest<'_>, name: &'a [u8], bytes: &'a [u8]) -> Vec<ObjectReply<'a>> {
+    match request {
+        ObjectRequest::Size { .. } => vec![ObjectReply::Size(Some(7)), ObjectReply::Size(None)],
+        ObjectRequest::Read { .. } => vec![ObjectReply::Piece(Some((7, bytes))), ObjectReply::Piece(None)],
+        ObjectRequest::Append { .. } | ObjectRequest::Put { .. } | ObjectRequest::Delete { .. } => {
+            vec![ObjectReply::Done]
+        }
+        ObjectRequest::List { .. } => vec![
+            ObjectReply::Page { objects: vec![(name, 7), (bytes, 0)], next: Some(name) },
+            ObjectReply::Page { objects: vec![], next: None },
+        ],
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_asked_of_objects_comes_back_as_it_went(
+        name in prop::collection::vec(any::<u8>(), 0..40),
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+        number in any::<i64>(),
+        binding in any::<u32>(),
+    ) {
+        for request in object_requests(&name, &bytes, number) {
+            let operation = request.encode(binding);
+            let (named, rest) = split_binding(&operation).expect("our own");
+            prop_assert_eq!((named, ObjectRequest::decode(rest)), (binding, Some(request.clone())));
+            for reply in object_replies(&request, &name, &bytes) {
+                let encoded = reply.encode();
+                prop_assert_eq!(ObjectReply::decode(&encoded, &request), Some(reply));
+            }
+            for end in 0..rest.len() {
+                prop_assert_eq!(ObjectRequest::decode(&rest[..end]), None);
+            }
+            let longer = [rest, &[0]].concat();
+            prop_assert_eq!(ObjectRequest::decode(&longer), None);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_request_of_objects_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Some(request) = ObjectRequest::decode(&bytes) {
+            prop_assert_eq!(&request.encode(7)[4..], &bytes[..]);
+        }
+        for request in object_requests(b"n", b"b", 1) {
+            let _ = ObjectReply::decode(&bytes, &request);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use mfaas_blobs::Blobs;
 use mfaas_broker_protocol::Caller;
 use mfaas_kv::Store;
 
@@ -16,6 +17,8 @@ use crate::turns::Turns;
 #[derive(Debug)]
 pub(crate) struct Broker {
     pub(crate) store: Store,
+    /// Where objects lie, if this broker is told of a place.
+    pub(crate) objects: Option<Blobs>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) rate: Mutex<Rate>,
     pub(crate) held: Held,
@@ -25,9 +28,10 @@ pub(crate) struct Broker {
 
 impl Broker {
     /// Over a store with so many connections for reads, and as many for commits: that many operations run at a time.
-    pub(crate) fn new(store: Store, connections: u32, bounds: &Bounds) -> Self {
+    pub(crate) fn new(store: Store, objects: Option<Blobs>, connections: u32, bounds: &Bounds) -> Self {
         Self {
             store,
+            objects,
             turns: Arc::new(Turns::new(connections as usize)),
             rate: Mutex::new(Rate::new(bounds.operations_per_second)),
             held: Held::default(),

@@ -34,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) users: BTreeSet<u32>,
     /// `MFAAS_DATA_DATABASE_URL`: where functions' data lies.
     pub(crate) database_url: String,
+    /// `MFAAS_OBJECTS_URL`: where the bytes of objects lie.
+    pub(crate) objects_url: Option<String>,
     /// `MFAAS_DATA_CONNECTIONS`.
     pub(crate) connections: u32,
     pub(crate) bounds: Bounds,
@@ -87,6 +89,7 @@ impl Config {
             socket: variables.required("MFAAS_BROKER_SOCKET")?.into(),
             users: variables.users("MFAAS_BROKER_USERS", USERS_MAX)?,
             database_url: variables.required("MFAAS_DATA_DATABASE_URL")?,
+            objects_url: variables.optional("MFAAS_OBJECTS_URL")?,
             connections: variables.number(
                 "MFAAS_DATA_CONNECTIONS",
                 1..=CONNECTIONS_MAX,

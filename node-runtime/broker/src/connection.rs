@@ -12,23 +12,28 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
+use mfaas_abi::{KvRequest, ObjectRequest};
 use mfaas_broker_protocol::{
     Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode,
     message_bytes,
 };
 use mfaas_ident::{DataAccess, ResourceKind, ResourceName, TenantName};
-use mfaas_kv::{KvError, Transaction};
+use mfaas_kv::KvError;
 use mfaas_rules::codes;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use uuid::Uuid;
 
 use crate::broker::{Broker, of_store};
+use crate::data::CallData;
 use crate::refusal::Refusal;
 use crate::turns::{Full, OPERATION_WEIGHT, Open};
-use crate::{kv, meters};
+use crate::{kv, meters, objects};
 
+/// What a change counts for in operations a second: it leaves more behind than a read, in the audit at least.
+const CHANGE_OPERATIONS: u32 = 10;
 /// Messages that wait to be written.
 const OUTGOING_MAX: usize = 256;
 /// Calls of one connection that have not ended: more than a node suspends.
@@ -51,7 +56,7 @@ pub(crate) enum ConnectionError {
 #[derive(Debug)]
 struct Call {
     caller: Caller,
-    transaction: Arc<Mutex<Transaction>>,
+    data: Arc<Mutex<CallData>>,
     /// Whether its answer counts only after a commit, as far as is known.
     needs_commit: AtomicBool,
     /// Nothing of it begins any more.
@@ -61,20 +66,20 @@ struct Call {
 }
 
 /// The turn of an operation among those of its call.
-type InCall = Pin<Box<dyn Future<Output = OwnedMutexGuard<Transaction>> + Send>>;
+type InCall = Pin<Box<dyn Future<Output = OwnedMutexGuard<CallData>> + Send>>;
 
 impl Call {
     fn new(caller: Caller) -> Self {
-        let (transaction, needs_commit, is_over, is_lost) = Default::default();
-        Self { caller, transaction, needs_commit, is_over, is_lost }
+        let (data, needs_commit, is_over, is_lost) = Default::default();
+        Self { caller, data, needs_commit, is_over, is_lost }
     }
 
     /// Queues up behind what the call has asked for before: in the order in which this is called.
     async fn queue(&self) -> InCall {
-        let mut turn: InCall = Box::pin(Arc::clone(&self.transaction).lock_owned());
+        let mut turn: InCall = Box::pin(Arc::clone(&self.data).lock_owned());
         // Whoever is polled first is first.
         match poll_fn(|context| Poll::Ready(turn.as_mut().poll(context))).await {
-            Poll::Ready(transaction) => Box::pin(ready(transaction)),
+            Poll::Ready(data) => Box::pin(ready(data)),
             Poll::Pending => turn,
         }
     }
@@ -88,6 +93,19 @@ struct Operation {
     kind: ResourceKind,
     access: DataAccess,
     request: Vec<u8>,
+}
+
+impl Operation {
+    /// Whether it changes anything, if it is understood.
+    fn writes(&self) -> bool {
+        match self.kind {
+            ResourceKind::Kv => KvRequest::decode(&self.request).is_some_and(|request| request.writes()),
+            ResourceKind::Object => {
+                ObjectRequest::decode(&self.request).is_some_and(|request| request.writes())
+            }
+            ResourceKind::Cache => false,
+        }
+    }
 }
 
 /// Serves a node until it leaves.
@@ -170,8 +188,8 @@ impl Node {
         let (broker, call, outgoing) = (Arc::clone(&self.broker), Arc::clone(call), self.outgoing.clone());
         let turn = call.queue().await;
         tokio::spawn(async move {
-            let transaction = turn.await;
-            if let Some(answered) = operate(&broker, &call, transaction, open, operation).await {
+            let data = turn.await;
+            if let Some(answered) = operate(&broker, &call, data, open, operation).await {
                 tell(&outgoing, (number, id), kind, answered, came).await;
             }
         });
@@ -179,10 +197,7 @@ impl Node {
 
     /// An operation has come; or why it is too much.
     fn open(&self, tenant: &TenantName, operation: &Operation, now: Instant) -> Result<Open, &'static str> {
-        let count = match operation.kind {
-            ResourceKind::Kv => kv::operations(&operation.request),
-            ResourceKind::Cache => 1,
-        };
+        let count = if operation.writes() { CHANGE_OPERATIONS } else { 1 };
         let admits =
             self.broker.rate.lock().unwrap_or_else(PoisonError::into_inner).admits(tenant, count, now);
         if !admits {
@@ -201,9 +216,12 @@ impl Node {
         };
         let (broker, turn) = (Arc::clone(&self.broker), call.queue().await);
         self.conclude(number, async move {
-            let mut transaction = turn.await;
-            let result = commit(&broker, &call, &transaction).await;
-            release(&broker, &call, &mut transaction);
+            let mut data = turn.await;
+            let result = commit(&broker, &call, &data).await;
+            let staged = release(&broker, &call, &mut data);
+            if result != CommitResult::Unknown {
+                objects::abandon(&broker.store, &staged).await;
+            }
             result
         });
     }
@@ -228,8 +246,8 @@ impl Node {
     fn forget(&self, call: Arc<Call>) {
         let broker = Arc::clone(&self.broker);
         tokio::spawn(async move {
-            let mut transaction = call.transaction.lock().await;
-            release(&broker, &call, &mut transaction);
+            let staged = release(&broker, &call, &mut *call.data.lock().await);
+            objects::abandon(&broker.store, &staged).await;
         });
     }
 
@@ -266,7 +284,7 @@ async fn tell(
 async fn operate(
     broker: &Broker,
     call: &Call,
-    mut transaction: OwnedMutexGuard<Transaction>,
+    mut data: OwnedMutexGuard<CallData>,
     open: Open,
     operation: Operation,
 ) -> Option<Operated> {
@@ -283,26 +301,31 @@ async fn operate(
     if call.is_lost.load(Ordering::Acquire) || !broker.held.has_room(tenant) {
         return Some(too_much());
     }
-    let before = transaction.held_bytes();
+    let before = data.held_bytes();
     let answered = match kind {
         ResourceKind::Kv => {
-            kv::answer(broker, (&call.caller, &mut transaction), (&resource, access), &request).await
+            kv::answer(broker, (&call.caller, &mut data.transaction), (&resource, access), &request).await
+        }
+        ResourceKind::Object => {
+            objects::answer(broker, (&call.caller, &mut data), (&resource, access), &request).await
         }
         ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
     };
     turn.charge(answered.as_ref().map_or(0, Vec::len));
-    if !broker.held.replace(tenant, before, transaction.held_bytes()) {
+    if !broker.held.replace(tenant, before, data.held_bytes()) {
         // What it holds is given up, so it cannot be committed: a part of it would be.
-        release(broker, call, &mut transaction);
+        objects::abandon(&broker.store, &release(broker, call, &mut data)).await;
         call.is_lost.store(true, Ordering::Release);
         return Some(too_much());
     }
-    call.needs_commit.fetch_or(transaction.needs_commit(), Ordering::AcqRel);
-    Some((answered, transaction.needs_commit()))
+    let needs_commit = data.transaction.needs_commit();
+    call.needs_commit.fetch_or(needs_commit, Ordering::AcqRel);
+    Some((answered, needs_commit))
 }
 
 /// Lets what the call changed take effect, when what it had begun before has ended.
-async fn commit(broker: &Broker, call: &Call, transaction: &Transaction) -> CommitResult {
+async fn commit(broker: &Broker, call: &Call, data: &CallData) -> CommitResult {
+    let transaction = &data.transaction;
     if call.is_lost.load(Ordering::Acquire) {
         return CommitResult::Unavailable;
     }
@@ -319,10 +342,10 @@ async fn commit(broker: &Broker, call: &Call, transaction: &Transaction) -> Comm
     result_of(committed)
 }
 
-/// Nothing is held of the call any more.
-fn release(broker: &Broker, call: &Call, transaction: &mut Transaction) {
-    broker.held.replace(&call.caller.tenant, transaction.held_bytes(), 0);
-    *transaction = Transaction::default();
+/// Nothing is held of the call any more. What it has stored.
+fn release(broker: &Broker, call: &Call, data: &mut CallData) -> Vec<Uuid> {
+    broker.held.replace(&call.caller.tenant, data.held_bytes(), 0);
+    std::mem::take(data).staged
 }
 
 fn result_of(committed: Result<mfaas_kv::Committed, KvError>) -> CommitResult {

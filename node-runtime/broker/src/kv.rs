@@ -6,16 +6,14 @@ use mfaas_abi::limits::{KV_KEYS_MAX, OUTCOME_BYTES_MAX};
 use mfaas_abi::{KvExpiry, KvReply, KvRequest};
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
-use mfaas_kv::{Expiry, Key, Place, Transaction};
+use mfaas_kv::{Expiry, Key, Place, Transaction, Value};
 use mfaas_rules::codes;
 
 use crate::broker::{Broker, of_store};
+use crate::reads::Read;
 use crate::refusal::Refusal;
 
 const _: () = assert!(KV_KEYS_MAX == mfaas_kv::limits::SCAN_ENTRIES_MAX, "a scan fills an outcome");
-
-/// What a change counts for in operations a second.
-const CHANGE_OPERATIONS: u32 = 10;
 
 /// Does what a function asks of a resource, which it may look at or also change.
 pub(crate) async fn answer(
@@ -26,14 +24,11 @@ pub(crate) async fn answer(
 ) -> Result<Vec<u8>, Refusal> {
     let request = KvRequest::decode(request)
         .ok_or_else(|| Refusal::new(codes::MF1207, "the operation is not one of key-value data"))?;
-    if request.writes() && access < DataAccess::Write {
-        let message = format!("the function may look at `{resource}`, and not change it");
-        return Err(Refusal::new(codes::MF1201, message));
+    if request.writes() {
+        Refusal::unless_write(resource, access)?;
     }
-    if grows(&request) && broker.stored.is_full(resource) {
-        let message =
-            format!("`{resource}` holds {} bytes, as much as a resource may", broker.stored.bytes_max());
-        return Err(Refusal::new(codes::MF1208, message));
+    if grows(&request) {
+        broker.stored.has_room(resource, 0)?;
     }
     let store = &broker.store;
     let place = |key: &[u8]| Ok::<_, Refusal>(Place { resource: resource.clone(), key: Key::new(key)? });
@@ -68,9 +63,11 @@ pub(crate) async fn answer(
         KvRequest::Scan { prefix, after, limit } => {
             let after = after.as_ref().map(|after| Key::new(*after)).transpose()?;
             let page = transaction.scan(store, resource, prefix, after.as_ref(), *limit as usize).await?;
-            let entries = page.entries.iter().map(|(key, value)| (key.as_bytes(), &**value)).collect();
-            let next = page.next.as_ref().map(Key::as_bytes);
-            (KvReply::Page { entries, next }.encode(), page.entries.len())
+            let bytes = |(key, value): (Key, Value)| Ok::<_, Refusal>((key, value.into_bytes()?));
+            let entries: Vec<_> = page.entries.into_iter().map(bytes).collect::<Result<_, Refusal>>()?;
+            let entries = entries.iter().map(|(key, value)| (key.as_bytes(), &**value)).collect::<Vec<_>>();
+            let (next, read) = (page.next.as_ref().map(Key::as_bytes), entries.len());
+            (KvReply::Page { entries, next }.encode(), read)
         }
     };
     if reply.len() > OUTCOME_BYTES_MAX {
@@ -80,13 +77,22 @@ pub(crate) async fn answer(
         );
         return Err(Refusal::new(codes::MF1202, message));
     }
-    broker.reads.note(|| of_store(caller), resource, &request, (read, reply.len()));
+    if let Some((key, is_scan)) = read_by(&request) {
+        let read = Read { key, is_scan, keys: read, bytes: reply.len() };
+        broker.reads.note(|| of_store(caller), resource, read);
+    }
     Ok(reply)
 }
 
-/// How many operations a request counts for: a change leaves more behind than a read, in the audit at least.
-pub(crate) fn operations(request: &[u8]) -> u32 {
-    if KvRequest::decode(request).is_some_and(|request| request.writes()) { CHANGE_OPERATIONS } else { 1 }
+/// The first key that a request reads, or what the keys of its scan begin with, and whether it is one.
+fn read_by<'a>(request: &KvRequest<'a>) -> Option<(&'a [u8], bool)> {
+    match request {
+        KvRequest::Get { keys } => keys.first().map(|key| (*key, false)),
+        KvRequest::Scan { prefix, .. } => Some((*prefix, true)),
+        // What they tell of the value before is read as well.
+        KvRequest::Increment { key, .. } | KvRequest::CompareAndSet { key, .. } => Some((*key, false)),
+        KvRequest::Put { .. } | KvRequest::Delete { .. } => None,
+    }
 }
 
 /// Whether more may be stored after it than before.

@@ -9,9 +9,11 @@
 mod broker;
 mod config;
 mod connection;
+mod data;
 mod held;
 mod kv;
 mod meters;
+mod objects;
 mod rate;
 mod reads;
 mod refusal;
@@ -74,7 +76,13 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let store = Store::open(&config.database_url, config.connections)
         .await
         .context("MFAAS_DATA_DATABASE_URL: opening the database of functions' data")?;
-    let broker = Arc::new(Broker::new(store, config.connections, &config.bounds));
+    let objects = match &config.objects_url {
+        Some(url) => Some(
+            objects::open(url, &store).await.context("MFAAS_OBJECTS_URL: opening the store of objects")?,
+        ),
+        None => None,
+    };
+    let broker = Arc::new(Broker::new(store, objects, config.connections, &config.bounds));
     let listener = socket::listen(&config.socket)
         .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
     if let Some(file) = &config.ready_file {
@@ -86,6 +94,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tokio::select! {
         () = socket::accept(&listener, &config.users, &broker) => {}
         () = sweep(&broker.store, config.bounds.audit_days) => {}
+        () = sweep_objects(&broker) => {}
         () = look_after(&broker) => {}
         signal = shutdown.requested() => tracing::info!(signal, "the broker stops"),
     }
@@ -104,6 +113,21 @@ async fn look_after(broker: &Broker) {
                 tokio::time::sleep(LOOK).await;
             }
         }
+    }
+}
+
+/// Removes objects that have no name any more, again and again.
+async fn sweep_objects(broker: &Broker) {
+    let Some(objects) = &broker.objects else { return std::future::pending().await };
+    let mut may_be_more = false;
+    loop {
+        if !may_be_more {
+            tokio::time::sleep(SWEEP).await;
+        }
+        may_be_more = objects::sweep(objects, &broker.store).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "objects without a name could not be removed");
+            false
+        });
     }
 }
 

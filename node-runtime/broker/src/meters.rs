@@ -31,7 +31,7 @@ pub(crate) fn describe() {
     metrics::describe_gauge!("mfaas_broker_calls", "Calls that have reached data and have not ended.");
     metrics::describe_counter!(
         "mfaas_broker_swept_total",
-        "Rows that were removed: expired entries, identities of calls of long ago, and old audit records."
+        "What was removed: expired entries, identities of calls of long ago, old audit records, and bytes of objects without a name."
     );
 }
 
@@ -66,6 +66,11 @@ pub(crate) fn swept(swept: &Swept) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "entries").increment(swept.entries);
     metrics::counter!("mfaas_broker_swept_total", "of" => "commits").increment(swept.commits);
     metrics::counter!("mfaas_broker_swept_total", "of" => "audit").increment(swept.audit);
+}
+
+/// Bytes of objects were removed that have no name.
+pub(crate) fn swept_blobs(blobs: usize) {
+    metrics::counter!("mfaas_broker_swept_total", "of" => "blobs").increment(blobs as u64);
 }
 
 /// Reads that were to be audited were left out.

@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use mfaas_abi::KvRequest;
 use mfaas_ident::ResourceName;
 use mfaas_kv::{AuditedRead, Caller, Store};
 
@@ -10,6 +9,18 @@ use crate::meters;
 
 /// Those that wait to be written; further ones are left out.
 const WAITING_MAX: usize = 4_096;
+
+/// What a call has read.
+#[derive(Debug)]
+pub(crate) struct Read<'a> {
+    /// The first key, or what the keys of a scan begin with.
+    pub(crate) key: &'a [u8],
+    pub(crate) is_scan: bool,
+    /// Keys that were asked for, or entries that a scan gave.
+    pub(crate) keys: usize,
+    /// What it was given.
+    pub(crate) bytes: usize,
+}
 
 /// Reads that are to be audited.
 #[derive(Debug)]
@@ -24,27 +35,14 @@ impl Reads {
         Self { every, waiting: Mutex::default() }
     }
 
-    /// A call has read so many keys, and was given so many bytes.
-    pub(crate) fn note(
-        &self,
-        caller: impl FnOnce() -> Caller,
-        resource: &ResourceName,
-        request: &KvRequest<'_>,
-        (keys, bytes): (usize, usize),
-    ) {
-        let (key, is_scan) = match request {
-            KvRequest::Get { keys } => (keys.first().copied(), false),
-            KvRequest::Scan { prefix, .. } => (Some(*prefix), true),
-            // What they tell of the value before is read as well.
-            KvRequest::Increment { key, .. } | KvRequest::CompareAndSet { key, .. } => (Some(*key), false),
-            KvRequest::Put { .. } | KvRequest::Delete { .. } => (None, false),
-        };
-        let Some(key) = key else { return };
+    /// A call has read something of a resource.
+    pub(crate) fn note(&self, caller: impl FnOnce() -> Caller, resource: &ResourceName, read: Read<'_>) {
         if self.every == 0 || rand::random_range(0..self.every) != 0 {
             return;
         }
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING_MAX {
+            let Read { key, is_scan, keys, bytes } = read;
             let (resource, key) = (resource.clone(), key.to_vec());
             waiting.push(AuditedRead { caller: caller(), resource, key, is_scan, keys, bytes });
         } else {

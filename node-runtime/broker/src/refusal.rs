@@ -1,5 +1,6 @@
 //! Why an operation has not done what it was asked for: a stable code, and a sentence that the function sees.
 
+use mfaas_ident::{DataAccess, ResourceName};
 use mfaas_kv::KvError;
 use mfaas_rules::{Code, codes};
 
@@ -14,6 +15,14 @@ impl Refusal {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
+
+    /// A function changes what it may change.
+    pub(crate) fn unless_write(resource: &ResourceName, access: DataAccess) -> Result<(), Self> {
+        if access >= DataAccess::Write {
+            return Ok(());
+        }
+        Err(Self::new(codes::MF1201, format!("the function may look at `{resource}`, and not change it")))
+    }
 }
 
 impl From<KvError> for Refusal {
@@ -21,6 +30,7 @@ impl From<KvError> for Refusal {
         let code = match &error {
             KvError::Key(_) | KvError::Limit { .. } => codes::MF1202,
             KvError::NotANumber | KvError::Overflow => codes::MF1203,
+            KvError::OtherKind => codes::MF1207,
             KvError::Conflict | KvError::Busy => codes::MF1204,
             KvError::Unacknowledged(_) => codes::MF1206,
             KvError::Unavailable(cause) => {

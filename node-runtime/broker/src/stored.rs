@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use mfaas_ident::ResourceName;
 use mfaas_kv::{KvError, Store, Summed, Transaction};
+use mfaas_rules::codes;
+
+use crate::refusal::Refusal;
 
 /// A change that was noted so long before the last one that was summed up is summed up: no statement of a broker takes as long. What
 /// an operator changes in a transaction that does is summed up when a broker starts.
@@ -47,34 +50,47 @@ impl Stored {
         Self { bytes_max, sizes: Mutex::default() }
     }
 
-    /// Whether a resource holds as much as it may, as far as is known.
-    pub(crate) fn is_full(&self, resource: &ResourceName) -> bool {
+    /// Whether a resource would hold as much as it may, as far as is known, if so many bytes more were stored there.
+    fn is_full(&self, resource: &ResourceName, more: u64) -> bool {
         let sizes = self.lock();
         let written: u64 = sizes.written.iter().filter_map(|written| written.get(resource)).sum();
         match sizes.large.get(resource) {
-            Some(before) => before.saturating_add(written) >= self.bytes_max,
+            Some(before) => before.saturating_add(written).saturating_add(more) >= self.bytes_max,
             // One that is not known to be large may hold nearly half.
-            None => written >= self.bytes_max / 2,
+            None => written.saturating_add(more) >= self.bytes_max / 2,
         }
     }
 
-    pub(crate) fn bytes_max(&self) -> u64 {
-        self.bytes_max
+    /// Nothing stands in the way of so many bytes more in a resource.
+    pub(crate) fn has_room(&self, resource: &ResourceName, more: u64) -> Result<(), Refusal> {
+        if !self.is_full(resource, more) {
+            return Ok(());
+        }
+        let message = format!("`{resource}` holds {} bytes, as much as a resource may", self.bytes_max);
+        Err(Refusal::new(codes::MF1208, message))
     }
 
     /// Whether the changes of a call would store something in a resource that is full.
     pub(crate) fn has_no_room(&self, transaction: &Transaction) -> bool {
-        transaction.growth().into_iter().any(|(resource, bytes)| bytes > 0 && self.is_full(resource))
+        transaction.growth().into_iter().any(|(resource, bytes)| bytes > 0 && self.is_full(resource, 0))
     }
 
     /// The changes of a call have taken effect.
     pub(crate) fn wrote(&self, transaction: &Transaction) {
+        for (resource, bytes) in transaction.growth() {
+            self.announced(resource, bytes);
+        }
+    }
+
+    /// So many bytes are to be stored in a resource.
+    pub(crate) fn announced(&self, resource: &ResourceName, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
         let written = &mut self.lock().written[0];
-        for (resource, bytes) in transaction.growth().into_iter().filter(|(_, bytes)| *bytes > 0) {
-            match written.get_mut(resource) {
-                Some(written) => *written = written.saturating_add(bytes),
-                None => drop(written.insert(resource.clone(), bytes)),
-            }
+        match written.get_mut(resource) {
+            Some(written) => *written = written.saturating_add(bytes),
+            None => drop(written.insert(resource.clone(), bytes)),
         }
     }
 

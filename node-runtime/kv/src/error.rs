@@ -16,6 +16,9 @@ pub enum KvError {
         /// What a call may use.
         max: usize,
     },
+    /// What lies there is of the other kind: bytes where a blob is asked for, or a blob where bytes are.
+    #[error("what lies there is of another kind")]
+    OtherKind,
     /// What is to be incremented is no number.
     #[error("the value is no whole number of 64 bits")]
     NotANumber,

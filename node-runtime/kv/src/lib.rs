@@ -16,6 +16,10 @@
 //! Values that a call reads are those of the moment of each read; that they belong together is found out at the commit. A
 //! call that scans, or reads more than one thing, and changes nothing has to commit as well before its answer counts.
 //!
+//! What lies under a key may be bytes, or a [`Blob`]: bytes in a store of their own, which the database knows by number. A blob is
+//! announced before it is stored, named by an entry when a call that put it commits, and never changed. One that no entry names is
+//! counted among what its resource holds until it is removed ([`Store::doom`]).
+//!
 //! The database locks what commits look at: beyond `max_pred_locks_per_relation` entries of one commit it locks more than that, and
 //! calls that do not meet may stand in each other's way, which costs time and nothing else. Whoever turns `synchronous_commit` off
 //! gives up what a crash of the server takes.
@@ -31,7 +35,7 @@ mod transaction;
 pub use error::KvError;
 pub use key::{Key, Place};
 pub use store::{AuditedRead, Caller, Committed, Store, Summed, Swept};
-pub use transaction::{Expiry, Page, Transaction};
+pub use transaction::{Blob, Expiry, Page, Transaction, Value};
 
 /// What a call may use; beyond it is [`KvError::Limit`].
 pub mod limits {

@@ -6,7 +6,7 @@ use mfaas_ident::ResourceName;
 
 use crate::key::{Key, Place, Range};
 use crate::limits::{KEY_BYTES_MAX, READ_KEYS_MAX, SCAN_ENTRIES_MAX, SCANS_MAX};
-use crate::transaction::{Expiry, Page, Transaction, within};
+use crate::transaction::{Blob, Expiry, Page, Transaction, Value, within};
 use crate::{KvError, Store};
 
 impl Transaction {
@@ -17,6 +17,22 @@ impl Transaction {
         resource: &ResourceName,
         keys: &[Key],
     ) -> Result<Vec<Option<Arc<[u8]>>>, KvError> {
+        let values = self.look_up(store, resource, keys).await?;
+        values.into_iter().map(|value| value.map(Value::into_bytes).transpose()).collect()
+    }
+
+    /// The blob that lies under a key, likewise.
+    pub async fn get_blob(&mut self, store: &Store, place: &Place) -> Result<Option<Blob>, KvError> {
+        let values = self.look_up(store, &place.resource, std::slice::from_ref(&place.key)).await?;
+        values.into_iter().next().flatten().map(Value::into_blob).transpose()
+    }
+
+    async fn look_up(
+        &mut self,
+        store: &Store,
+        resource: &ResourceName,
+        keys: &[Key],
+    ) -> Result<Vec<Option<Value>>, KvError> {
         let place = |key: &Key| Place { resource: resource.clone(), key: key.clone() };
         let mut unknown: Vec<Place> = keys.iter().map(place).filter(|at| self.known(at).is_none()).collect();
         unknown.sort_unstable();

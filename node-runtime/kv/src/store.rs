@@ -12,7 +12,7 @@ use crate::address;
 use crate::error::Meaning;
 use crate::key::{Key, Place, Range};
 use crate::schema;
-use crate::transaction::{Entry, Expiry, Scan, Transaction, Write};
+use crate::transaction::{Blob, Entry, Expiry, Scan, Transaction, Value, Write};
 
 /// How long a caller waits for a free connection.
 const ACQUIRE_MAX: Duration = Duration::from_secs(3);
@@ -27,6 +27,12 @@ const COMMIT_LOST_MAX: Duration = Duration::from_secs(10);
 const LOST_PAUSE: Duration = Duration::from_millis(5);
 /// How long it is remembered that a call took effect: longer than any is asked for again.
 const COMMITS_KEPT: &str = "1 day";
+/// How long a blob stays that no entry names yet: longer than any call runs.
+const STAGED_KEPT: &str = "65 minutes";
+/// And one that no entry names any more. A call that has seen it and runs for longer meets a conflict.
+const FREED_KEPT: &str = "5 minutes";
+/// Blobs that are removed at once.
+const DOOMED_MAX: i64 = 256;
 /// Rows that one sweep looks at of each kind, so that it holds no locks for long.
 const SWEPT_MAX: i64 = 10_000;
 
@@ -131,7 +137,7 @@ impl Store {
         let keys: Vec<&[u8]> = places.iter().map(|place| place.key.as_bytes()).collect();
         let ask = || {
             sqlx::query_as(
-                "SELECT e.value, e.version FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (key, number)
+                "SELECT e.version, e.value, e.blob, e.blob_bytes FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (key, number)
                  LEFT JOIN entries e ON e.resource = $1 AND e.key = asked.key
                      AND (e.expires_at IS NULL OR e.expires_at > now())
                  ORDER BY asked.number",
@@ -140,9 +146,9 @@ impl Store {
             .bind(&keys)
             .fetch_all(&self.reads)
         };
-        let rows: Vec<(Option<Vec<u8>>, Option<i64>)> = read(ask).await?;
-        let entry = |(value, version): (Option<Vec<u8>>, Option<i64>)| {
-            Some(Entry { value: value?.into(), version: version? })
+        let rows: Vec<(Option<i64>, Option<Vec<u8>>, Option<Uuid>, Option<i64>)> = read(ask).await?;
+        let entry = |(version, value, blob, bytes): (Option<i64>, Option<Vec<u8>>, _, Option<i64>)| {
+            Some(entry(version?, value?, (blob, bytes?)))
         };
         Ok(rows.into_iter().map(entry).collect())
     }
@@ -156,7 +162,7 @@ impl Store {
     ) -> Result<Vec<(Key, Entry)>, KvError> {
         let ask = || {
             sqlx::query_as(
-                "SELECT key, value, version FROM entries
+                "SELECT key, version, value, blob, blob_bytes FROM entries
                  WHERE resource = $1 AND key >= $2 AND key < $3
                      AND (expires_at IS NULL OR expires_at > now())
                  ORDER BY key LIMIT $4",
@@ -167,10 +173,9 @@ impl Store {
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&self.reads)
         };
-        let rows: Vec<(Vec<u8>, Vec<u8>, i64)> = read(ask).await?;
-        let entry = |(key, value, version): (_, Vec<u8>, _)| {
-            (Key::of_entry(key), Entry { value: value.into(), version })
-        };
+        let rows: Vec<(Vec<u8>, i64, Vec<u8>, Option<Uuid>, i64)> = read(ask).await?;
+        let entry =
+            |(key, version, value, blob, bytes)| (Key::of_entry(key), entry(version, value, (blob, bytes)));
         Ok(rows.into_iter().map(entry).collect())
     }
 
@@ -243,7 +248,8 @@ impl Store {
         let seen_versions = seen.values().map(|entry| entry.as_ref().map_or(0, |entry| entry.version));
         let mut connection = self.commits.acquire().await?;
         sqlx::query_scalar(
-            "SELECT commit_call($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+            "SELECT commit_call(
+                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
         )
         .bind(caller.call)
         .bind(caller.tenant.as_str())
@@ -259,8 +265,10 @@ impl Store {
         .bind(scans.iter().map(versions).collect::<Vec<_>>())
         .bind(writes.keys().map(|place| resource(&place.resource)).collect::<Vec<_>>())
         .bind(writes.keys().map(|place| place.key.as_bytes()).collect::<Vec<_>>())
-        .bind(writes.values().map(|write| write.value().map(|value| &**value)).collect::<Vec<_>>())
+        .bind(writes.values().map(|write| write.value().map(stored)).collect::<Vec<_>>())
         .bind(writes.values().map(expiry_ms).collect::<Vec<_>>())
+        .bind(writes.values().map(|write| blob(write).map(|blob| blob.id)).collect::<Vec<_>>())
+        .bind(writes.values().map(|write| blob(write).map_or(0, bytes_of)).collect::<Vec<_>>())
         .fetch_one(&mut *connection)
         .await
         // What the database itself refuses has not taken effect; of anything else that is not known.
@@ -348,6 +356,67 @@ impl Store {
         self.change(insert).await.map(drop)
     }
 
+    /// Announces a blob of so many bytes, which is to be stored now: from here on it is counted among what the resource holds, and
+    /// removed if no entry names it in time.
+    pub async fn announce(&self, resource: &ResourceName, bytes: u64) -> Result<Blob, KvError> {
+        let blob = Blob { id: Uuid::new_v4(), bytes };
+        let insert = sqlx::query("INSERT INTO staged_blobs (id, resource, bytes) VALUES ($1, $2, $3)");
+        self.change(insert.bind(blob.id).bind(resource.as_str()).bind(bytes_of(blob))).await?;
+        Ok(blob)
+    }
+
+    /// Those of these blobs that no entry names are not to be named any more: their call is over.
+    pub async fn abandon(&self, blobs: &[Uuid]) -> Result<u64, KvError> {
+        self.change(
+            sqlx::query("UPDATE staged_blobs SET doomed = true, since = '-infinity' WHERE id = ANY($1)")
+                .bind(blobs),
+        )
+        .await
+    }
+
+    /// Blobs that no entry names for so long that none will any more, a bounded number: they are to be removed.
+    pub async fn doom(&self) -> Result<Vec<Uuid>, KvError> {
+        let doom = sqlx::query_scalar(
+            "WITH doomed AS (
+                 UPDATE staged_blobs SET doomed = true WHERE id IN
+                     (SELECT id FROM staged_blobs WHERE since < now() - $2::text::interval ORDER BY since LIMIT $1
+                      FOR UPDATE SKIP LOCKED)
+                 RETURNING id
+             ), freed AS (
+                 SELECT id FROM freed_blobs WHERE since < now() - $3::text::interval ORDER BY since LIMIT $1
+             )
+             SELECT id FROM doomed UNION ALL SELECT id FROM freed",
+        );
+        let doom = doom.bind(DOOMED_MAX).bind(STAGED_KEPT).bind(FREED_KEPT);
+        doom.fetch_all(&self.reads).await.map_err(KvError::Unavailable)
+    }
+
+    /// These have been removed.
+    pub async fn removed(&self, blobs: &[Uuid]) -> Result<(), KvError> {
+        let staged = sqlx::query("DELETE FROM staged_blobs WHERE doomed AND id = ANY($1)");
+        let freed = sqlx::query("DELETE FROM freed_blobs WHERE id = ANY($1)");
+        self.change(staged.bind(blobs)).await?;
+        self.change(freed.bind(blobs)).await.map(drop)
+    }
+
+    /// Whether any blob is known.
+    pub async fn knows_blobs(&self) -> Result<bool, KvError> {
+        let ask = || {
+            sqlx::query_scalar(
+                "SELECT EXISTS (SELECT FROM entries WHERE blob IS NOT NULL)
+                     OR EXISTS (SELECT FROM staged_blobs) OR EXISTS (SELECT FROM freed_blobs)",
+            )
+            .fetch_one(&self.reads)
+        };
+        read(ask).await
+    }
+
+    /// Whether an entry is still as a call saw it, or put it.
+    pub async fn names(&self, place: &Place, blob: Blob) -> Result<bool, KvError> {
+        let entries = self.read(&place.resource, std::slice::from_ref(place)).await?;
+        Ok(entries.into_iter().flatten().any(|entry| entry.value == Value::Blob(blob)))
+    }
+
     /// How many rows a statement changed.
     async fn change(
         &self,
@@ -356,6 +425,33 @@ impl Store {
         let done = statement.execute(&self.reads).await.map_err(KvError::Unavailable)?;
         Ok(done.rows_affected())
     }
+}
+
+fn entry(version: i64, value: Vec<u8>, (blob, bytes): (Option<Uuid>, i64)) -> Entry {
+    let value = match blob {
+        Some(id) => Value::Blob(Blob { id, bytes: u64::try_from(bytes).unwrap_or_default() }),
+        None => Value::Bytes(value.into()),
+    };
+    Entry { value, version }
+}
+
+/// What stands in the database itself.
+fn stored(value: &Value) -> &[u8] {
+    match value {
+        Value::Bytes(bytes) => bytes,
+        Value::Blob(_) => &[],
+    }
+}
+
+fn blob(write: &Write) -> Option<Blob> {
+    match write.value()? {
+        Value::Blob(blob) => Some(*blob),
+        Value::Bytes(_) => None,
+    }
+}
+
+fn bytes_of(blob: Blob) -> i64 {
+    i64::try_from(blob.bytes).unwrap_or(i64::MAX)
 }
 
 /// What a read comes to: it is asked again where its connection is lost.

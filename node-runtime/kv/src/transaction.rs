@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_ident::ResourceName;
+use uuid::Uuid;
 
 use crate::KvError;
 use crate::key::{Key, Place, Range};
@@ -13,10 +14,54 @@ use crate::limits::{
     ENTRY_BYTES, EXPIRY_MAX, READ_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX, WRITTEN_KEYS_MAX,
 };
 
+/// Bytes that lie elsewhere, under a number that no others ever have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blob {
+    /// The number.
+    pub id: Uuid,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// What lies under a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Bytes, in the database.
+    Bytes(Arc<[u8]>),
+    /// Bytes elsewhere.
+    Blob(Blob),
+}
+
+impl Value {
+    /// The bytes, if they lie in the database.
+    pub fn into_bytes(self) -> Result<Arc<[u8]>, KvError> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Blob(_) => Err(KvError::OtherKind),
+        }
+    }
+
+    /// Where the bytes lie, if that is elsewhere.
+    pub fn into_blob(self) -> Result<Blob, KvError> {
+        match self {
+            Self::Blob(blob) => Ok(blob),
+            Self::Bytes(_) => Err(KvError::OtherKind),
+        }
+    }
+
+    /// As it stands in the database, in bytes.
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Blob(_) => 0,
+        }
+    }
+}
+
 /// An entry as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    pub(crate) value: Arc<[u8]>,
+    pub(crate) value: Value,
     /// No other change of any entry has the same.
     pub(crate) version: i64,
 }
@@ -35,12 +80,12 @@ pub enum Expiry {
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
-    Put { value: Arc<[u8]>, expiry: Expiry },
+    Put { value: Value, expiry: Expiry },
     Delete,
 }
 
 impl Write {
-    pub(crate) fn value(&self) -> Option<&Arc<[u8]>> {
+    pub(crate) fn value(&self) -> Option<&Value> {
         match self {
             Self::Put { value, .. } => Some(value),
             Self::Delete => None,
@@ -48,7 +93,7 @@ impl Write {
     }
 
     fn bytes(&self) -> usize {
-        self.value().map_or(0, |value| value.len())
+        self.value().map_or(0, Value::len)
     }
 }
 
@@ -66,7 +111,7 @@ pub(crate) struct Scan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// In the order of their keys.
-    pub entries: Vec<(Key, Arc<[u8]>)>,
+    pub entries: Vec<(Key, Value)>,
     /// After which key the next part begins; the end if absent. A part may be empty and not be the last one.
     pub next: Option<Key>,
 }
@@ -101,7 +146,8 @@ impl Transaction {
         self.writes() || self.seen.len() > 1 || !self.scans.is_empty()
     }
 
-    /// What each resource would hold more, in bytes, as far as the call knows what was there; nothing if it would hold less.
+    /// What each resource would hold more, in bytes, as far as the call knows what was there; nothing if it would hold less. Blobs it
+    /// holds already: from the moment on at which they were announced.
     pub fn growth(&self) -> BTreeMap<&ResourceName, u64> {
         let mut growth = BTreeMap::new();
         for (place, write) in &self.writes {
@@ -143,7 +189,12 @@ impl Transaction {
         if let Expiry::After(time) = expiry {
             within("seconds until an entry expires", time.as_secs() as usize, EXPIRY_MAX.as_secs() as usize)?;
         }
-        self.write(place, Write::Put { value: value.into(), expiry })
+        self.write(place, Write::Put { value: Value::Bytes(value.into()), expiry })
+    }
+
+    /// Sets what lies under a key to a blob that was announced ([`crate::Store::announce`]).
+    pub fn put_blob(&mut self, place: Place, blob: Blob) -> Result<(), KvError> {
+        self.write(place, Write::Put { value: Value::Blob(blob), expiry: Expiry::Never })
     }
 
     /// Removes an entry, which need not be there.
@@ -161,11 +212,11 @@ impl Transaction {
     }
 
     /// What this call reads there, if the database need not be asked.
-    pub(crate) fn known(&self, place: &Place) -> Option<Option<Arc<[u8]>>> {
+    pub(crate) fn known(&self, place: &Place) -> Option<Option<Value>> {
         if let Some(write) = self.writes.get(place) {
             return Some(write.value().cloned());
         }
-        self.seen.get(place).map(|seen| seen.as_ref().map(|entry| Arc::clone(&entry.value)))
+        self.seen.get(place).map(|seen| seen.as_ref().map(|entry| entry.value.clone()))
     }
 
     pub(crate) fn read_keys(&self) -> usize {
@@ -187,7 +238,7 @@ impl Transaction {
         let range = next.as_ref().map_or(range.clone(), |last| range.up_to(last.as_bytes()));
         let versions: Vec<i64> = found.iter().map(|(_, entry)| entry.version).collect();
         self.scanned += found.len();
-        let mut entries: BTreeMap<Key, Arc<[u8]>> =
+        let mut entries: BTreeMap<Key, Value> =
             found.into_iter().map(|(key, entry)| (key, entry.value)).collect();
         let beginning = Place { resource: resource.clone(), key: Key::of_entry(range.from.clone()) };
         let own = self.writes.range((Bound::Included(beginning), Bound::Unbounded));
@@ -195,7 +246,7 @@ impl Transaction {
             own.take_while(|(at, _)| at.resource == *resource && range.contains(at.key.as_bytes()))
         {
             match write.value() {
-                Some(value) => entries.insert(place.key.clone(), Arc::clone(value)),
+                Some(value) => entries.insert(place.key.clone(), value.clone()),
                 None => entries.remove(&place.key),
             };
         }

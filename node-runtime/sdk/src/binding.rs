@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use mfaas_abi::{DONE, OperationKind};
+use mfaas_shim::{Operation, Outcome};
+
 /// A name of `[package.metadata.mfaas.bindings]`, and what lies behind it.
 ///
 /// ```
@@ -15,7 +18,7 @@ use std::fmt;
 pub trait Binding {
     /// The name in Cargo.toml.
     const NAME: &'static str;
-    /// What lies there, as JSON.
+    /// What lies there, as JSON; `()` for objects, which are bytes.
     type Value: serde::Serialize + serde::de::DeserializeOwned;
 }
 
@@ -198,6 +201,12 @@ impl DataError {
     pub fn code(&self) -> Option<u32> {
         self.code
     }
+}
+
+/// What an operation gave that did what it was asked for.
+pub(crate) async fn ask(operation: Vec<u8>) -> Result<Vec<u8>, DataError> {
+    let Outcome { code, bytes } = Operation::new(OperationKind::Data, operation).await;
+    if code == DONE { Ok(bytes) } else { Err(DataError::of_node(code, &bytes)) }
 }
 
 impl fmt::Display for DataError {

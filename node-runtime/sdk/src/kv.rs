@@ -4,11 +4,10 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use mfaas_abi::frame::RequestFrame;
-use mfaas_abi::{DONE, KvExpiry, KvReply, KvRequest, OperationKind};
-use mfaas_shim::{Operation, Outcome};
+use mfaas_abi::{KvExpiry, KvReply, KvRequest};
 
 use crate::Response;
-use crate::binding::{Access, Binding, DataError, Declared, Manifest, Read, Write, place_of};
+use crate::binding::{Access, Binding, DataError, Declared, Manifest, Read, Write, ask, place_of};
 use crate::input::FromRequest;
 
 /// Values by key, in a resource of the site that the function binds: a parameter of a handler.
@@ -122,8 +121,7 @@ impl<B: Binding, A: Access> Kv<B, A> {
     }
 
     pub(crate) async fn ask(&self, request: &KvRequest<'_>) -> Result<Answered, DataError> {
-        let Outcome { code, bytes } = Operation::new(OperationKind::Data, request.encode(self.place)).await;
-        if code == DONE { Ok(Answered(bytes)) } else { Err(DataError::of_node(code, &bytes)) }
+        ask(request.encode(self.place)).await.map(Answered)
     }
 }
 

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and data that the function binds ([`Kv`],
-//! [`Cache`]), and what is returned implements [`IntoResponse`]. A handler that is `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
+//! [`Cache`], [`Objects`]), and what is returned implements [`IntoResponse`]. A handler that is `async` may wait with [`sleep`],
+//! [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
 //!
 //! Nothing survives a call: statics and thread-locals are as they were at the start, each time.
 //! A function reaches its request, its arena, what it binds, [`now`], [`random`] and [`log!`], and nothing else.
@@ -39,6 +40,7 @@ mod input;
 mod json;
 mod kv;
 mod log;
+mod objects;
 mod output;
 mod request;
 mod response;
@@ -53,6 +55,7 @@ pub use input::FromRequest;
 pub use json::Json;
 pub use kv::{Kv, Page};
 pub use mfaas_abi::Level;
+pub use objects::{Listing, Objects};
 pub use output::IntoResponse;
 pub use request::Request;
 pub use response::Response;

@@ -24,10 +24,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use mfaas_abi::{DONE, KvExpiry, KvReply, KvRequest, split_binding};
+use mfaas_abi::limits::OBJECT_PIECE_BYTES_MAX;
+use mfaas_abi::{DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, split_binding};
 use mfaas_shim::Outcome;
 
-use crate::{Access, Binding, Cache, Kv};
+use crate::{Access, Binding, Cache, Kv, Objects};
 
 /// Where the places of data in memory begin: a function has no such binding, so that these are none in a node.
 const PLACES: u32 = 1 << 31;
@@ -38,11 +39,16 @@ const NOT_A_NUMBER: u32 = 1203;
 /// An entry, and when it expires.
 type Entry = (Vec<u8>, Option<Instant>);
 
+/// Keys and values.
+type Entries<'a> = Vec<(&'a [u8], &'a [u8])>;
+
 /// What lies under one binding.
 #[derive(Default)]
 struct Data {
     name: &'static str,
+    are_objects: bool,
     entries: BTreeMap<Vec<u8>, Entry>,
+    uploads: BTreeMap<u32, Vec<u8>>,
 }
 
 thread_local! {
@@ -52,18 +58,24 @@ thread_local! {
 /// Data of this thread, for the parameter of a handler: nothing at first, and the same for each binding of a name. What is
 /// changed stays, also if the handler fails, and no other call is in the way of a change.
 pub fn kv<B: Binding, A: Access>() -> Kv<B, A> {
-    Kv::at(place_of(B::NAME))
+    Kv::at(place_of(B::NAME, false))
 }
 
 /// The same of a cache, in which everything stays.
 pub fn cache<B: Binding, A: Access>() -> Cache<B, A> {
-    Cache::at(place_of(B::NAME))
+    Cache::at(place_of(B::NAME, false))
 }
 
-fn place_of(name: &'static str) -> u32 {
+/// The same of objects.
+pub fn objects<B: Binding, A: Access>() -> Objects<B, A> {
+    Objects::at(place_of(B::NAME, true))
+}
+
+fn place_of(name: &'static str, are_objects: bool) -> u32 {
     let place = ALL.with_borrow_mut(|all| {
-        all.iter().position(|data| data.name == name).unwrap_or_else(|| {
-            all.push(Data { name, entries: BTreeMap::new() });
+        let is_it = |data: &Data| data.name == name && data.are_objects == are_objects;
+        all.iter().position(is_it).unwrap_or_else(|| {
+            all.push(Data { name, are_objects, ..Data::default() });
             all.len() - 1
         })
     });
@@ -77,9 +89,15 @@ fn place_of(name: &'static str) -> u32 {
 pub fn block_on<F: Future>(future: F) -> F::Output {
     mfaas_shim::block_on(future, |operation| {
         let (place, request) = split_binding(operation)?;
-        let request = KvRequest::decode(request)?;
         let place = place.checked_sub(PLACES)? as usize;
-        ALL.with_borrow_mut(|all| Some(all.get_mut(place)?.answer(&request)))
+        ALL.with_borrow_mut(|all| {
+            let data = all.get_mut(place)?;
+            if data.are_objects {
+                let bytes = data.answer_of_objects(&ObjectRequest::decode(request)?);
+                return Some(Outcome { code: DONE, bytes });
+            }
+            Some(data.answer(&KvRequest::decode(request)?))
+        })
     })
 }
 
@@ -128,21 +146,59 @@ impl Data {
                 }
                 KvReply::Changed(is_expected).encode()
             }
-            KvRequest::Scan { prefix, after, limit } => self.page(prefix, *after, (*limit).max(1) as usize),
+            KvRequest::Scan { prefix, after, limit } => {
+                let (entries, next) = self.page(prefix, *after, (*limit).max(1) as usize);
+                KvReply::Page { entries, next }.encode()
+            }
         };
         Outcome { code: DONE, bytes: reply }
     }
 
-    fn page(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Vec<u8> {
+    fn answer_of_objects(&mut self, request: &ObjectRequest<'_>) -> Vec<u8> {
+        let reply = match request {
+            ObjectRequest::Size { name } => {
+                ObjectReply::Size(self.entries.get(*name).map(|(bytes, _)| bytes.len() as u64))
+            }
+            ObjectRequest::Read { name, offset, bytes } => {
+                ObjectReply::Piece(self.entries.get(*name).map(|(all, _)| {
+                    let length = (*bytes as usize).min(OBJECT_PIECE_BYTES_MAX);
+                    let begin = usize::try_from(*offset).unwrap_or(usize::MAX).min(all.len());
+                    let end = begin.saturating_add(length).min(all.len());
+                    (all.len() as u64, &all[begin..end])
+                }))
+            }
+            ObjectRequest::Append { upload, bytes } => {
+                self.uploads.entry(*upload).or_default().extend_from_slice(bytes);
+                ObjectReply::Done
+            }
+            ObjectRequest::Put { name, upload, bytes } => {
+                let before = upload.and_then(|upload| self.uploads.remove(&upload)).unwrap_or_default();
+                self.entries.insert(name.to_vec(), ([&before, *bytes].concat(), None));
+                ObjectReply::Done
+            }
+            ObjectRequest::Delete { name } => {
+                self.entries.remove(*name);
+                ObjectReply::Done
+            }
+            ObjectRequest::List { prefix, after, limit } => {
+                let (entries, next) = self.page(prefix, *after, (*limit).max(1) as usize);
+                let objects = entries.into_iter().map(|(name, bytes)| (name, bytes.len() as u64)).collect();
+                ObjectReply::Page { objects, next }
+            }
+        };
+        reply.encode()
+    }
+
+    fn page(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> (Entries<'_>, Option<&[u8]>) {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
             Some(_) | None => Bound::Included(prefix),
         };
         let of_prefix = self.entries.range::<[u8], _>((from, Bound::Unbounded));
         let mut of_prefix = of_prefix.take_while(|(key, _)| key.starts_with(prefix));
-        let entries: Vec<(&[u8], &[u8])> =
+        let entries: Entries<'_> =
             of_prefix.by_ref().take(limit).map(|(key, (value, _))| (&**key, &**value)).collect();
         let next = of_prefix.next().and_then(|_| entries.last()).map(|(key, _)| *key);
-        KvReply::Page { entries, next }.encode()
+        (entries, next)
     }
 }

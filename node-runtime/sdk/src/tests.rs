@@ -9,10 +9,10 @@ use mfaas_abi::{ContentType, Reply, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::__private::{Declared, Manifest, check, invoke, taken};
-use crate::testing::{block_on, cache, kv};
+use crate::testing::{block_on, cache, kv, objects};
 use crate::{
-    Binding, Cache, DataError, Error, Handler, Json, Kv, Read, Request, Response, TimedOut, Write, join,
-    join_all, sleep, timeout,
+    Binding, Cache, DataError, Error, Handler, Json, Kv, Objects, Read, Request, Response, TimedOut, Write,
+    join, join_all, sleep, timeout,
 };
 
 /// A function that declares no bindings.
@@ -348,4 +348,44 @@ fn data_in_memory_does_what_a_nodes_does() {
         wrong.to_string().starts_with("a value of `numbers` is not of the type of the binding: "),
         "{wrong}"
     );
+}
+
+/// Pieces go and come in their order, however many an object has.
+#[test]
+fn objects_in_memory_do_what_a_nodes_do() {
+    struct Files;
+    impl Binding for Files {
+        const NAME: &'static str = "files";
+        type Value = ();
+    }
+    let (files, read): (Objects<Files, Write>, Objects<Files>) = (objects(), objects());
+    let piece = mfaas_abi::limits::OBJECT_PIECE_BYTES_MAX;
+    block_on(async {
+        assert_eq!((read.get("a").await, read.size("a").await), (Ok(None), Ok(None)));
+        for bytes in [0, 1, piece - 1, piece, piece + 1, 3 * piece, 3 * piece + 7] {
+            let all: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            files.put("dir/a", &all).await.unwrap();
+            assert_eq!(read.size("dir/a").await, Ok(Some(bytes as u64)));
+            assert_eq!(read.get("dir/a").await.as_ref(), Ok(&Some(all.clone())), "{bytes} bytes");
+            let (begin, end) = (bytes / 3, bytes - bytes / 5);
+            let range = read.get_range("dir/a", begin as u64..end as u64).await;
+            assert_eq!(range, Ok(Some(all[begin..end].to_vec())), "{bytes} bytes");
+            let behind = read.get_range("dir/a", bytes as u64 + 1..u64::MAX).await;
+            assert_eq!(behind, Ok(Some(vec![])));
+        }
+        // Two at the same time are not mixed.
+        let (one, other) = (vec![1; 2 * piece], vec![2; 2 * piece]);
+        let (first, second) = join(files.put("one", &one), files.put("other", &other)).await;
+        assert_eq!((first, second), (Ok(()), Ok(())));
+        assert_eq!((read.get("one").await, read.get("other").await), (Ok(Some(one)), Ok(Some(other))));
+        assert_eq!(files.put_new("one", b"x").await, Ok(false));
+        assert_eq!(files.put_new("dir/b", b"x").await, Ok(true));
+        let first = read.list("", None, 2).await.unwrap();
+        assert_eq!(first.objects, [("dir/a".to_owned(), 3 * piece as u64 + 7), ("dir/b".to_owned(), 1)]);
+        let rest = read.list("", first.next.as_deref(), 9).await.unwrap();
+        assert_eq!((rest.objects.len(), rest.next), (2, None));
+        assert_eq!(read.list("dir/", None, 9).await.unwrap().objects, first.objects);
+        files.delete("dir/a").await.unwrap();
+        assert_eq!(read.get("dir/a").await, Ok(None));
+    });
 }

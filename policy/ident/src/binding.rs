@@ -15,17 +15,20 @@ pub enum ResourceKind {
     Kv,
     /// Values by key in the memory of each node, which may be gone at any time.
     Cache,
+    /// Bytes by name, in a store of objects.
+    Object,
 }
 
 impl ResourceKind {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Kv, Self::Cache];
+    pub const ALL: [Self; 3] = [Self::Kv, Self::Cache, Self::Object];
 
     /// The word in the manifest, in statements, on the wire and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Kv => "kv",
             Self::Cache => "cache",
+            Self::Object => "object",
         }
     }
 
@@ -34,7 +37,7 @@ impl ResourceKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv, cache"))
+            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv, cache, object"))
     }
 }
 

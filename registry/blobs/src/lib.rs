@@ -24,6 +24,7 @@ use tokio::io::AsyncWriteExt as _;
 mod collect;
 mod copying;
 mod multipart;
+mod numbered;
 
 pub use collect::StoredBlob;
 use multipart::Uploads;

@@ -224,6 +224,34 @@ async fn a_blob_that_is_stored_again_is_young_again_and_only_an_old_one_is_remov
 }
 
 #[tokio::test]
+async fn numbered_bytes_are_read_in_pieces_and_go_with_what_a_crash_left_of_them() {
+    let (dir, blobs) = store().await;
+    let number = uuid::Uuid::new_v4();
+    assert_eq!(blobs.get_numbered(number, 0..1).await.unwrap(), None);
+    blobs.put_numbered(number, Bytes::from_static(b"0123456789")).await.unwrap();
+    for (range, bytes) in [(0..10, &b"0123456789"[..]), (3..5, b"34"), (9..10, b"9")] {
+        assert_eq!(blobs.get_numbered(number, range).await.unwrap().unwrap(), bytes);
+    }
+    let name = number.simple().to_string();
+    let file = dir.path().join("numbered").join(&name[..2]).join(&name);
+    assert_eq!(std::fs::read(&file).unwrap(), b"0123456789");
+    let [part, other] = [format!("{name}#1"), format!("{name}0")].map(|name| file.with_file_name(name));
+    for file in [&part, &other] {
+        std::fs::write(file, b"012").unwrap();
+    }
+    blobs.delete_numbered(number).await.unwrap();
+    blobs.delete_numbered(number).await.unwrap();
+    assert_eq!([&file, &part, &other].map(|file| file.exists()), [false, false, true]);
+    assert_eq!(blobs.get_numbered(number, 0..1).await.unwrap(), None);
+
+    std::fs::remove_file(dir.path().join(MARKER)).unwrap();
+    let missing = blobs.get_numbered(number, 0..1).await.unwrap_err();
+    assert!(matches!(missing, BlobError::Unmarked { .. }), "{missing}");
+    let stored = blobs.put_numbered(number, Bytes::from_static(b"x")).await.unwrap_err();
+    assert!(matches!(stored, BlobError::Unmarked { .. }), "{stored}");
+}
+
+#[tokio::test]
 async fn what_is_no_blob_is_not_listed() {
     let (dir, blobs) = store().await;
     let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mfaas_architecture::read;
 
 /// The programs that have a unit, and the user of each, as docs/operations.md has them.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
     ("server", "mfaas"),
     ("signer", "mfaas-signer"),
     ("builder", "mfaas-build"),
     ("acquirer", "mfaas-acquire"),
     ("node", "mfaas-node"),
+    ("broker", "mfaas-broker"),
     ("isolation", "root"),
 ];
 
@@ -110,6 +111,7 @@ fn directories_of_the_supervisor() -> BTreeSet<String> {
         let group = match program.as_str() {
             "none" => "root",
             "node" => "mfaas-node",
+            "broker" => "mfaas-broker",
             _ => "mfaas",
         };
         let ours = !OF_THE_SUPERVISOR.contains(&path);
@@ -121,7 +123,7 @@ fn directories_of_the_supervisor() -> BTreeSet<String> {
 #[test]
 fn packages_make_the_directories_that_mfaas_up_makes() {
     let mut made = BTreeSet::new();
-    for package in ["server", "signer", "builder", "node", "isolation"] {
+    for package in ["server", "signer", "builder", "node", "broker", "isolation"] {
         for line in read(&format!("packaging/systemd/tmpfiles.d/mfaas-{package}.conf")).lines() {
             let mut fields = line.split_whitespace();
             if fields.next() == Some("d") {

@@ -197,6 +197,114 @@ fn a_cache_keeps_what_calls_put_there_that_succeeded() {
     });
 }
 
+const ALBUM: &str = r#"
+use mfaas::{Binding, Error, Kv, Objects, Request, Response, Write};
+
+pub struct Photos;
+
+impl Binding for Photos {
+    const NAME: &'static str = "photos";
+    type Value = ();
+}
+
+pub struct Titles;
+
+impl Binding for Titles {
+    const NAME: &'static str = "titles";
+    type Value = String;
+}
+
+pub async fn handle(
+    request: Request,
+    photos: Objects<Photos, Write>,
+    titles: Kv<Titles, Write>,
+) -> Result<Response, Error> {
+    let name = request.query().unwrap_or_default().to_owned();
+    match request.method() {
+        "PUT" => {
+            photos.put(&name, request.body()).await?;
+            titles.put(&name, &format!("{} bytes", request.body().len())).await?;
+            match request.header("x-then") {
+                Some("fail") => Err(Error::new("it fails after it has put a photo")),
+                Some(_) => panic!("it panics after it has put a photo"),
+                None => Ok(Response::text(format!("{:?}", photos.size(&name).await?))),
+            }
+        }
+        "DELETE" => {
+            photos.delete(&name).await?;
+            titles.delete(&name).await?;
+            Ok(Response::text("gone"))
+        }
+        _ if name.is_empty() => {
+            let all = photos.list("", None, 256).await?;
+            Ok(Response::text(format!("{:?}", all.objects)))
+        }
+        _ => match (photos.get(&name).await?, titles.get(&name).await?) {
+            (Some(photo), Some(_)) => Ok(Response::new(200).with_body(photo)),
+            (None, None) => Ok(Response::new(404)),
+            (photo, title) => Err(Error::new(format!("{} and {title:?}", photo.is_some()))),
+        },
+    }
+}
+"#;
+
+const ALBUM_BINDINGS: &str = "[package.metadata.mfaas.bindings]\n\
+                              photos = { kind = \"object\", access = \"write\" }\n\
+                              titles = { kind = \"kv\", access = \"write\" }\n\n\
+                              [dependencies]\nmfaas = \"0.1\"\n";
+
+/// Bytes by name, which change together with what else a call changes. Larger ones than a micro function holds go through a bulk one.
+#[test]
+fn objects_are_there_when_the_call_that_put_them_has_succeeded() {
+    let stack = Stack::start();
+    let of_class = |name: &str, class: &str| {
+        let manifest =
+            format!("[package.metadata.mfaas]\nclass = \"{class}\"\nbudget = \"1s\"\n\n{ALBUM_BINDINGS}");
+        package(name, ALBUM, &manifest)
+    };
+    let album = of_class("album", "micro");
+    stack.grant("titles", "kv", "write");
+    let report = stack.cli(["deploy", "--json", album.path().to_str().unwrap()]).exits(3).json();
+    assert_eq!(report["diagnostics"][0]["code"], "MF1201", "{report}");
+    stack.grant("photos", "object", "write");
+    let deployed = stack.deploy(album.path()).ok();
+    assert!(deployed.stderr.contains("now also writes object `photos`"), "{}", deployed.stderr);
+    let bulk = of_class("bulk", "bulk");
+    let _ = stack.deploy(bulk.path()).ok();
+
+    let call = |function: &str, method: &str, name: &str, headers: &[(&str, &str)], body: &[u8]| {
+        let url = format!("{}/f/default/{function}?{name}", stack.ingress());
+        stack.request(method, &url, headers, body.to_vec())
+    };
+    let bytes = |count: usize| (0..count).map(|at| (at % 251) as u8).collect::<Vec<_>>();
+    for (function, count) in [("album", 0), ("album", 1), ("album", 250_000), ("bulk", 3_000_000)] {
+        let (name, photo) = (format!("trip/{count}.jpg"), bytes(count));
+        let put = call(function, "PUT", &name, &[], &photo);
+        assert_eq!((put.status, put.text()), (200, format!("Some({count})")), "{name}");
+        let got = call(function, "GET", &name, &[], b"");
+        assert_eq!((got.status, got.body == photo), (200, true), "{name}");
+    }
+    for (then, status) in [("fail", 500), ("panic", 502)] {
+        let put = call("album", "PUT", "never.jpg", &[("x-then", then)], b"never");
+        assert_eq!(put.status, status, "{}", put.text());
+    }
+    assert_eq!(call("album", "GET", "never.jpg", &[], b"").status, 404);
+    // What lies there is found by its name alone.
+    assert_eq!(call("album", "PUT", "../../up.json", &[], b"mine").status, 200);
+    assert_eq!(call("album", "DELETE", "trip/1.jpg", &[], b"").text(), "gone");
+    assert_eq!(
+        call("album", "GET", "", &[], b"").text(),
+        "[(\"../../up.json\", 4), (\"trip/0.jpg\", 0), (\"trip/250000.jpg\", 250000), \
+         (\"trip/3000000.jpg\", 3000000)]"
+    );
+    stack.kill(Program::Broker);
+    let got = wait_for("the broker to be reached", Duration::from_secs(30), || {
+        let got = call("album", "GET", "trip/250000.jpg", &[], b"");
+        (got.status == 200).then_some(got)
+    });
+    assert!(got.body == bytes(250_000));
+}
+
 /// Whatever happens to the broker: who was answered well has counted, once.
 #[test]
 fn a_broker_that_is_killed_takes_nothing_with_it_that_was_answered() {

@@ -9,6 +9,8 @@ use uuid::Uuid;
 use super::*;
 use crate::config::Bounds;
 
+mod objects;
+
 const BOUNDS: Bounds =
     Bounds { operations_per_second: 20_000, resource_bytes: 1 << 30, audited_reads: 0, audit_days: 1 };
 
@@ -21,7 +23,7 @@ async fn broker() -> Arc<Broker> {
 async fn broker_within(bounds: &Bounds) -> (Arc<Broker>, String) {
     let database = Cluster::get().create_database();
     let store = Store::open(&Cluster::get().url(&database, OWNER), 8).await.unwrap();
-    (Arc::new(Broker::new(store, 8, bounds)), database)
+    (Arc::new(Broker::new(store, None, 8, bounds)), database)
 }
 
 /// A node, from the side of the test.
@@ -66,8 +68,18 @@ impl TestNode {
     }
 
     async fn ask(&mut self, call: u64, id: u32, access: DataAccess, request: &KvRequest<'_>) {
-        let (resource, kind) = ("orders".parse().unwrap(), ResourceKind::Kv);
-        let request = request.encode(0)[4..].to_vec();
+        self.operate(call, id, ResourceKind::Kv, access, request.encode(0)).await;
+    }
+
+    async fn operate(
+        &mut self,
+        call: u64,
+        id: u32,
+        kind: ResourceKind,
+        access: DataAccess,
+        operation: Vec<u8>,
+    ) {
+        let (resource, request) = ("orders".parse().unwrap(), operation[4..].to_vec());
         self.tell(ToBroker::Operate { call, id, resource, kind, access, request }).await;
     }
 
@@ -79,6 +91,11 @@ impl TestNode {
         request: &KvRequest<'_>,
     ) -> (Result<Vec<u8>, u32>, bool) {
         self.ask(call, 7, access, request).await;
+        self.outcome(call).await
+    }
+
+    /// What came of the operation 7.
+    async fn outcome(&mut self, call: u64) -> (Result<Vec<u8>, u32>, bool) {
         match self.next().await {
             FromBroker::Outcome { call: of, id: 7, code: 0, bytes, needs_commit } if of == call => {
                 (Ok(bytes), needs_commit)

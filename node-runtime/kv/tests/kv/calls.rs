@@ -130,7 +130,8 @@ async fn a_scan_gives_parts_in_order_with_the_calls_own_changes() {
     call.put("p35", "made");
     let text = |page: &Page| {
         let rows = page.entries.iter().map(|(key, value)| {
-            format!("{}={}", String::from_utf8_lossy(key.as_bytes()), String::from_utf8_lossy(value))
+            let value = value.clone().into_bytes().unwrap();
+            format!("{}={}", String::from_utf8_lossy(key.as_bytes()), String::from_utf8_lossy(&value))
         });
         rows.collect::<Vec<_>>().join(" ")
     };

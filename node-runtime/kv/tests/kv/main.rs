@@ -1,6 +1,7 @@
 //! Key-value data on a real PostgreSQL: what calls see of each other, and what takes effect of a call, once.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod blobs;
 mod calls;
 mod effects;
 mod model;

@@ -86,7 +86,7 @@ async fn run(world: &World, steps: Vec<Step>) {
                     let page = call.scan(prefix, after.as_ref(), limit).await;
                     found.extend(page.entries.into_iter().map(|(key, value)| {
                         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                        (text(key.as_bytes()), text(&value))
+                        (text(key.as_bytes()), text(&value.into_bytes().unwrap()))
                     }));
                     after = page.next;
                     if after.is_none() {

@@ -555,7 +555,7 @@ impl Dispatcher {
 /// Whether the broker reaches what is of this kind, and not the node itself.
 fn is_of_broker(kind: ResourceKind) -> bool {
     match kind {
-        ResourceKind::Kv => true,
+        ResourceKind::Kv | ResourceKind::Object => true,
         ResourceKind::Cache => false,
     }
 }

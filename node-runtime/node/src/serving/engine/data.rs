@@ -131,7 +131,7 @@ impl DataCalls {
                 let what = (&binding.resource, access);
                 Some(self.caches.answer(&mut data.cached, what, request, at_once)?)
             }
-            ResourceKind::Kv => {
+            ResourceKind::Kv | ResourceKind::Object => {
                 let at_broker = match &data.at_broker {
                     Some(at_broker) => at_broker,
                     None => data.at_broker.insert(self.begin(job, call)?),

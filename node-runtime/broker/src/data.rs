@@ -1,0 +1,71 @@
+//! What one call has read, wants to change and is uploading.
+
+use std::collections::BTreeMap;
+
+use mfaas_abi::limits::OBJECT_BYTES_MAX;
+use mfaas_kv::Transaction;
+use mfaas_rules::codes;
+use uuid::Uuid;
+
+use crate::refusal::Refusal;
+
+/// Uploads of one call at the same time.
+const UPLOADS_MAX: usize = 16;
+
+/// What one call has read, wants to change and is uploading.
+#[derive(Debug, Default)]
+pub(crate) struct CallData {
+    pub(crate) transaction: Transaction,
+    pub(crate) uploads: Uploads,
+    /// What it has stored for objects that it put.
+    pub(crate) staged: Vec<Uuid>,
+}
+
+impl CallData {
+    /// What it holds in memory, in bytes, within a little.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.transaction.held_bytes() + self.uploads.bytes()
+    }
+}
+
+/// Pieces of what are to become objects, by the call's numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Uploads(BTreeMap<u32, Vec<u8>>);
+
+impl Uploads {
+    /// The next piece of an upload, which may be its first.
+    pub(crate) fn append(&mut self, upload: u32, piece: &[u8]) -> Result<(), Refusal> {
+        if !self.0.contains_key(&upload) && self.0.len() >= UPLOADS_MAX {
+            let message = format!("the call uploads {UPLOADS_MAX} objects already, as many as at once");
+            return Err(Refusal::new(codes::MF1202, message));
+        }
+        fits(self.bytes() + piece.len())?;
+        self.0.entry(upload).or_default().extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// All pieces of an upload, which is none any more, and one more.
+    pub(crate) fn finish(&mut self, upload: Option<u32>, piece: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let mut bytes = upload.and_then(|upload| self.0.remove(&upload)).unwrap_or_default();
+        fits(bytes.len() + piece.len())?;
+        bytes.extend_from_slice(piece);
+        Ok(bytes)
+    }
+
+    /// Of all of them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+}
+
+fn fits(bytes: usize) -> Result<(), Refusal> {
+    if bytes <= OBJECT_BYTES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("{bytes} bytes of objects that a call uploads at once, the limit is {OBJECT_BYTES_MAX}");
+    Err(Refusal::new(codes::MF1202, message))
+}
+
+#[cfg(test)]
+mod tests;
