@@ -137,7 +137,7 @@ impl Store {
         let keys: Vec<&[u8]> = places.iter().map(|place| place.key.as_bytes()).collect();
         let ask = || {
             sqlx::query_as(
-                "SELECT e.version, e.value, e.blob, e.blob_bytes FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (key, number)
+                "SELECT asked.key, e.version, e.value, e.blob, e.blob_bytes FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (key, number)
                  LEFT JOIN entries e ON e.resource = $1 AND e.key = asked.key
                      AND (e.expires_at IS NULL OR e.expires_at > now())
                  ORDER BY asked.number",
@@ -146,11 +146,8 @@ impl Store {
             .bind(&keys)
             .fetch_all(&self.reads)
         };
-        let rows: Vec<(Option<i64>, Option<Vec<u8>>, Option<Uuid>, Option<i64>)> = read(ask).await?;
-        let entry = |(version, value, blob, bytes): (Option<i64>, Option<Vec<u8>>, _, Option<i64>)| {
-            Some(entry(version?, value?, (blob, bytes?)))
-        };
-        Ok(rows.into_iter().map(entry).collect())
+        let rows: Vec<Row> = read(ask).await?;
+        Ok(rows.into_iter().map(|row| row.entry().map(|(_, entry)| entry)).collect())
     }
 
     /// The first entries of a range now, `limit` at most.
@@ -173,10 +170,8 @@ impl Store {
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&self.reads)
         };
-        let rows: Vec<(Vec<u8>, i64, Vec<u8>, Option<Uuid>, i64)> = read(ask).await?;
-        let entry =
-            |(key, version, value, blob, bytes)| (Key::of_entry(key), entry(version, value, (blob, bytes)));
-        Ok(rows.into_iter().map(entry).collect())
+        let rows: Vec<Row> = read(ask).await?;
+        Ok(rows.into_iter().filter_map(Row::entry).collect())
     }
 
     /// Lets all changes of a call take effect at once, if all that it saw is still so.
@@ -427,12 +422,25 @@ impl Store {
     }
 }
 
-fn entry(version: i64, value: Vec<u8>, (blob, bytes): (Option<Uuid>, i64)) -> Entry {
-    let value = match blob {
-        Some(id) => Value::Blob(Blob { id, bytes: u64::try_from(bytes).unwrap_or_default() }),
-        None => Value::Bytes(value.into()),
-    };
-    Entry { value, version }
+/// A key, and the entry that there may be.
+#[derive(sqlx::FromRow)]
+struct Row {
+    key: Vec<u8>,
+    version: Option<i64>,
+    value: Option<Vec<u8>>,
+    blob: Option<Uuid>,
+    blob_bytes: Option<i64>,
+}
+
+impl Row {
+    fn entry(self) -> Option<(Key, Entry)> {
+        let (version, bytes) = (self.version?, self.value?);
+        let value = match self.blob {
+            Some(id) => Value::Blob(Blob { id, bytes: u64::try_from(self.blob_bytes?).ok()? }),
+            None => Value::Bytes(bytes.into()),
+        };
+        Some((Key::of_entry(self.key), Entry { value, version }))
+    }
 }
 
 /// What stands in the database itself.
