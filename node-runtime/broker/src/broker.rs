@@ -6,6 +6,7 @@ use mfaas_blobs::Blobs;
 use mfaas_broker_protocol::Caller;
 use mfaas_kv::Store;
 
+use crate::abandoned::Abandoned;
 use crate::config::Bounds;
 use crate::held::Held;
 use crate::rate::Rate;
@@ -13,15 +14,30 @@ use crate::reads::Reads;
 use crate::stored::Stored;
 use crate::turns::Turns;
 
+/// Operations on objects at a time.
+pub(crate) const OBJECT_OPERATIONS: u32 = 16;
+/// What calls that have not ended have read and want to change, of all tenants, in bytes.
+const HELD_BYTES_MAX: usize = 1 << 30;
+/// What they are uploading.
+const UPLOADING_BYTES_MAX: usize = 512 << 20;
+
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Broker {
     pub(crate) store: Store,
     /// Where objects lie, if this broker is told of a place.
     pub(crate) objects: Option<Blobs>,
+    /// At the database.
     pub(crate) turns: Arc<Turns>,
+    /// At the store of objects, so that nobody waits for it who wants something else.
+    pub(crate) object_turns: Arc<Turns>,
     pub(crate) rate: Mutex<Rate>,
+    /// What calls have read and want to change.
     pub(crate) held: Held,
+    /// What calls are uploading.
+    pub(crate) uploading: Held,
+    /// What calls have stored that are over, and no entry names.
+    pub(crate) abandoned: Abandoned,
     pub(crate) stored: Stored,
     pub(crate) reads: Reads,
 }
@@ -33,8 +49,11 @@ impl Broker {
             store,
             objects,
             turns: Arc::new(Turns::new(connections as usize)),
+            object_turns: Arc::new(Turns::new(OBJECT_OPERATIONS as usize)),
             rate: Mutex::new(Rate::new(bounds.operations_per_second)),
-            held: Held::default(),
+            held: Held::within(HELD_BYTES_MAX),
+            uploading: Held::within(UPLOADING_BYTES_MAX),
+            abandoned: Abandoned::default(),
             stored: Stored::new(bounds.resource_bytes),
             reads: Reads::new(bounds.audited_reads),
         }

@@ -96,15 +96,18 @@ struct Operation {
 }
 
 impl Operation {
-    /// Whether it changes anything, if it is understood.
-    fn writes(&self) -> bool {
-        match self.kind {
+    /// How many operations it counts for.
+    fn count(&self) -> u32 {
+        let changes = match self.kind {
             ResourceKind::Kv => KvRequest::decode(&self.request).is_some_and(|request| request.writes()),
-            ResourceKind::Object => {
-                ObjectRequest::decode(&self.request).is_some_and(|request| request.writes())
-            }
+            ResourceKind::Object => match ObjectRequest::decode(&self.request) {
+                // A piece is kept in memory, and the object that is made of it counts.
+                Some(ObjectRequest::Append { .. }) | None => false,
+                Some(request) => request.writes(),
+            },
             ResourceKind::Cache => false,
-        }
+        };
+        if changes { CHANGE_OPERATIONS } else { 1 }
     }
 }
 
@@ -197,13 +200,17 @@ impl Node {
 
     /// An operation has come; or why it is too much.
     fn open(&self, tenant: &TenantName, operation: &Operation, now: Instant) -> Result<Open, &'static str> {
-        let count = if operation.writes() { CHANGE_OPERATIONS } else { 1 };
+        let count = operation.count();
         let admits =
             self.broker.rate.lock().unwrap_or_else(PoisonError::into_inner).admits(tenant, count, now);
         if !admits {
             return Err("this tenant asks for more operations a second than it may");
         }
-        let opened = self.broker.turns.open(tenant, operation.request.len());
+        let turns = match operation.kind {
+            ResourceKind::Object => &self.broker.object_turns,
+            ResourceKind::Kv | ResourceKind::Cache => &self.broker.turns,
+        };
+        let opened = turns.open(tenant, operation.request.len());
         opened.map_err(|Full| "as many operations of this tenant are open as may be")
     }
 
@@ -218,10 +225,15 @@ impl Node {
         self.conclude(number, async move {
             let mut data = turn.await;
             let result = commit(&broker, &call, &data).await;
-            let staged = release(&broker, &call, &mut data);
-            if result != CommitResult::Unknown {
-                objects::abandon(&broker.store, &staged).await;
+            let named: Vec<Uuid> = data.transaction.blobs().map(|blob| blob.id).collect();
+            let mut staged = release(&broker, &call, &mut data);
+            match result {
+                CommitResult::Done => staged.retain(|blob| !named.contains(blob)),
+                // It may take effect yet.
+                CommitResult::Unknown => staged.clear(),
+                CommitResult::Conflict | CommitResult::Unavailable | CommitResult::Full => {}
             }
+            broker.abandoned.add(staged);
             result
         });
     }
@@ -247,7 +259,7 @@ impl Node {
         let broker = Arc::clone(&self.broker);
         tokio::spawn(async move {
             let staged = release(&broker, &call, &mut *call.data.lock().await);
-            objects::abandon(&broker.store, &staged).await;
+            broker.abandoned.add(staged);
         });
     }
 
@@ -301,7 +313,7 @@ async fn operate(
     if call.is_lost.load(Ordering::Acquire) || !broker.held.has_room(tenant) {
         return Some(too_much());
     }
-    let before = data.held_bytes();
+    let before = (data.transaction.held_bytes(), data.uploads.bytes());
     let answered = match kind {
         ResourceKind::Kv => {
             kv::answer(broker, (&call.caller, &mut data.transaction), (&resource, access), &request).await
@@ -312,9 +324,10 @@ async fn operate(
         ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
     };
     turn.charge(answered.as_ref().map_or(0, Vec::len));
-    if !broker.held.replace(tenant, before, data.held_bytes()) {
+    broker.uploading.replace(tenant, before.1, data.uploads.bytes());
+    if !broker.held.replace(tenant, before.0, data.transaction.held_bytes()) {
         // What it holds is given up, so it cannot be committed: a part of it would be.
-        objects::abandon(&broker.store, &release(broker, call, &mut data)).await;
+        broker.abandoned.add(release(broker, call, &mut data));
         call.is_lost.store(true, Ordering::Release);
         return Some(too_much());
     }
@@ -344,7 +357,9 @@ async fn commit(broker: &Broker, call: &Call, data: &CallData) -> CommitResult {
 
 /// Nothing is held of the call any more. What it has stored.
 fn release(broker: &Broker, call: &Call, data: &mut CallData) -> Vec<Uuid> {
-    broker.held.replace(&call.caller.tenant, data.held_bytes(), 0);
+    let tenant = &call.caller.tenant;
+    broker.held.replace(tenant, data.transaction.held_bytes(), 0);
+    broker.uploading.replace(tenant, data.uploads.bytes(), 0);
     std::mem::take(data).staged
 }
 

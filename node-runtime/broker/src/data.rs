@@ -11,6 +11,8 @@ use crate::refusal::Refusal;
 
 /// Uploads of one call at the same time.
 const UPLOADS_MAX: usize = 16;
+/// Times that one call stores bytes for objects: as many as it may change keys.
+const STAGED_MAX: usize = mfaas_kv::limits::WRITTEN_KEYS_MAX;
 
 /// What one call has read, wants to change and is uploading.
 #[derive(Debug, Default)]
@@ -22,9 +24,13 @@ pub(crate) struct CallData {
 }
 
 impl CallData {
-    /// What it holds in memory, in bytes, within a little.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.transaction.held_bytes() + self.uploads.bytes()
+    /// Bytes are to be stored once more.
+    pub(crate) fn may_stage(&self) -> Result<(), Refusal> {
+        if self.staged.len() < STAGED_MAX {
+            return Ok(());
+        }
+        let message = format!("the call has put {STAGED_MAX} objects, as many as it may");
+        Err(Refusal::new(codes::MF1202, message))
     }
 }
 
@@ -44,9 +50,18 @@ impl Uploads {
         Ok(())
     }
 
-    /// All pieces of an upload, which is none any more, and one more.
+    /// A piece of it was refused, so that it can become nothing any more.
+    pub(crate) fn give_up(&mut self, upload: u32) {
+        self.0.remove(&upload);
+    }
+
+    /// All pieces of an upload, which is none any more, and one more; or this one alone.
     pub(crate) fn finish(&mut self, upload: Option<u32>, piece: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let mut bytes = upload.and_then(|upload| self.0.remove(&upload)).unwrap_or_default();
+        let no_upload = || Refusal::new(codes::MF1202, "a piece of this object was refused: put it again");
+        let mut bytes = match upload {
+            Some(upload) => self.0.remove(&upload).ok_or_else(no_upload)?,
+            None => Vec::new(),
+        };
         fits(bytes.len() + piece.len())?;
         bytes.extend_from_slice(piece);
         Ok(bytes)

@@ -5,14 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mfaas_ident::TenantName;
 
-/// What calls have read and want to change, of all tenants, in bytes.
-const BYTES_MAX: usize = 1 << 30;
-/// The same of one tenant.
-const TENANT_BYTES_MAX: usize = BYTES_MAX / 4;
-
 /// How many bytes are held of whose calls.
-#[derive(Debug, Default)]
-pub(crate) struct Held(Mutex<Bytes>);
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// Of all tenants.
+    bytes_max: usize,
+    bytes: Mutex<Bytes>,
+}
 
 #[derive(Debug, Default)]
 struct Bytes {
@@ -20,17 +19,20 @@ struct Bytes {
     by_tenant: HashMap<TenantName, usize>,
 }
 
-impl Bytes {
-    fn fits(&self, tenant: &TenantName) -> bool {
-        let of_tenant = self.by_tenant.get(tenant).copied().unwrap_or(0);
-        of_tenant < TENANT_BYTES_MAX && self.all < BYTES_MAX
-    }
-}
-
 impl Held {
+    /// So many of all tenants, and a quarter of them of one.
+    pub(crate) fn within(bytes_max: usize) -> Self {
+        Self { bytes_max, bytes: Mutex::default() }
+    }
+
+    fn fits(&self, bytes: &Bytes, tenant: &TenantName) -> bool {
+        let of_tenant = bytes.by_tenant.get(tenant).copied().unwrap_or(0);
+        of_tenant < self.bytes_max / 4 && bytes.all < self.bytes_max
+    }
+
     /// Whether a call of the tenant may hold more.
     pub(crate) fn has_room(&self, tenant: &TenantName) -> bool {
-        self.lock().fits(tenant)
+        self.fits(&self.lock(), tenant)
     }
 
     /// A call of the tenant holds so many bytes in the place of others. Whether it may.
@@ -42,11 +44,11 @@ impl Held {
         if *of_tenant == 0 {
             bytes.by_tenant.remove(tenant);
         }
-        bytes.fits(tenant)
+        self.fits(&bytes, tenant)
     }
 
     fn lock(&self) -> MutexGuard<'_, Bytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mfaas_abi::limits::{KV_KEYS_MAX, OUTCOME_BYTES_MAX};
+use mfaas_abi::limits::KV_KEYS_MAX;
 use mfaas_abi::{KvExpiry, KvReply, KvRequest};
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
@@ -70,13 +70,7 @@ pub(crate) async fn answer(
             (KvReply::Page { entries, next }.encode(), read)
         }
     };
-    if reply.len() > OUTCOME_BYTES_MAX {
-        let message = format!(
-            "{} bytes of one operation's outcome, the limit is {OUTCOME_BYTES_MAX}: ask for fewer keys at once",
-            reply.len()
-        );
-        return Err(Refusal::new(codes::MF1202, message));
-    }
+    let reply = Refusal::unless_too_long(reply)?;
     if let Some((key, is_scan)) = read_by(&request) {
         let read = Read { key, is_scan, keys: read, bytes: reply.len() };
         broker.reads.note(|| of_store(caller), resource, read);

@@ -6,6 +6,7 @@
 //! Calls that have begun live here in memory, each with what it has read and wants to change ([`mfaas_kv`]). If the broker ends,
 //! they are lost and have changed nothing.
 
+mod abandoned;
 mod broker;
 mod config;
 mod connection;
@@ -32,7 +33,7 @@ use mfaas_kv::Store;
 use mfaas_startup::{Shutdown, Variables, write_ready_file};
 use serde_json::{Map, Value};
 
-use crate::broker::Broker;
+use crate::broker::{Broker, OBJECT_OPERATIONS};
 use crate::config::Config;
 
 /// How often what has expired is removed.
@@ -73,7 +74,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let mut shutdown = Shutdown::listen().context("listening for signals")?;
     let names = (env!("CARGO_PKG_NAME"), BuildVersion::this().as_str());
     let shown = mfaas_process_metrics::show_at(config.metrics_listen, names, meters::describe)?;
-    let store = Store::open(&config.database_url, config.connections)
+    let for_objects = config.objects_url.as_ref().map_or(0, |_| OBJECT_OPERATIONS);
+    let store = Store::open(&config.database_url, config.connections, for_objects)
         .await
         .context("MFAAS_DATA_DATABASE_URL: opening the database of functions' data")?;
     let objects = match &config.objects_url {
@@ -105,6 +107,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 async fn look_after(broker: &Broker) {
     loop {
         broker.reads.write(&broker.store).await;
+        broker.abandoned.write(&broker.store).await;
         match broker.stored.renew(&broker.store).await {
             Ok(true) => {}
             Ok(false) => tokio::time::sleep(LOOK).await,

@@ -9,9 +9,10 @@ use mfaas_abi::{ObjectReply, ObjectRequest};
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
-use mfaas_kv::{Blob, Key, Place, Store, Value};
+use mfaas_kv::limits::BLOB_BYTES;
+use mfaas_kv::{Blob, Key, KvError, Place, Store, Value};
 use mfaas_rules::codes;
-use uuid::Uuid;
+use tokio::task::JoinSet;
 
 use crate::broker::{Broker, of_store};
 use crate::data::CallData;
@@ -19,6 +20,8 @@ use crate::meters;
 use crate::reads::Read;
 use crate::refusal::Refusal;
 
+/// Bytes that are removed at a time.
+const DELETIONS: usize = 16;
 /// The store answers within this time, or is not there.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
@@ -28,16 +31,24 @@ pub(crate) enum ObjectsError {
     #[error(transparent)]
     Store(#[from] BlobError),
     #[error(transparent)]
-    Database(#[from] mfaas_kv::KvError),
+    Database(#[from] KvError),
 }
 
-/// Opens the store of objects. One that is new is marked, if the database knows of nothing that would lie in another one.
+/// Opens the store of objects. The first one is marked; later an empty place is not taken for it. One that does not answer now may do so
+/// later, and keeps nobody from other data.
 pub(crate) async fn open(url: &str, store: &Store) -> Result<Blobs, ObjectsError> {
     let objects = Blobs::open(url)?;
-    match objects.ready().await {
-        Err(BlobError::Unmarked { .. }) if !store.knows_blobs().await? => objects.mark().await?,
-        ready => ready?,
+    let ready = tokio::time::timeout(ANSWER_MAX, objects.ready()).await;
+    match ready.unwrap_or_else(|_| Err(objects.silent(ANSWER_MAX))) {
+        Ok(()) => {}
+        Err(BlobError::Unmarked { .. }) if !store.has_opened_store().await? => objects.mark().await?,
+        Err(error @ BlobError::Unmarked { .. }) => return Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "functions reach no objects until their store answers");
+            return Ok(objects);
+        }
     }
+    store.note_opened_store().await?;
     Ok(objects)
 }
 
@@ -67,6 +78,7 @@ pub(crate) async fn answer(
         ObjectRequest::Read { name, offset, bytes } => {
             let place = place(name)?;
             let Some(blob) = data.transaction.get_blob(store, &place).await? else {
+                note(Read { key: name, is_scan: false, keys: 1, bytes: 0 });
                 return Ok(ObjectReply::Piece(None).encode());
             };
             let length = u64::from(bytes).min(OBJECT_PIECE_BYTES_MAX as u64);
@@ -80,8 +92,8 @@ pub(crate) async fn answer(
             Ok(ObjectReply::Piece(Some((blob.bytes, &piece))).encode())
         }
         ObjectRequest::Append { upload, bytes } => {
-            data.uploads.append(upload, bytes)?;
-            broker.stored.has_room(resource, data.uploads.bytes() as u64)?;
+            append(broker, (caller, &mut *data), resource, (upload, bytes))
+                .inspect_err(|_| data.uploads.give_up(upload))?;
             Ok(ObjectReply::Done.encode())
         }
         ObjectRequest::Put { name, upload, bytes } => {
@@ -104,9 +116,24 @@ pub(crate) async fn answer(
             let objects = objects.iter().map(|(key, bytes)| (key.as_bytes(), *bytes)).collect::<Vec<_>>();
             note(Read { key: prefix, is_scan: true, keys: objects.len(), bytes: 0 });
             let next = page.next.as_ref().map(Key::as_bytes);
-            Ok(ObjectReply::Page { objects, next }.encode())
+            Refusal::unless_too_long(ObjectReply::Page { objects, next }.encode())
         }
     }
+}
+
+/// Keeps a piece of what is to become an object.
+fn append(
+    broker: &Broker,
+    (caller, data): (&Caller, &mut CallData),
+    resource: &ResourceName,
+    (upload, piece): (u32, &[u8]),
+) -> Result<(), Refusal> {
+    broker.stored.has_room(resource, (data.uploads.bytes() + piece.len()) as u64)?;
+    if !broker.uploading.has_room(&caller.tenant) {
+        let message = "calls upload as much at the same time as may be";
+        return Err(Refusal::new(codes::MF1205, message));
+    }
+    data.uploads.append(upload, piece)
 }
 
 /// Stores bytes, which an object of the call then has.
@@ -116,11 +143,13 @@ async fn put(
     place: Place,
     bytes: Bytes,
 ) -> Result<(), Refusal> {
-    let count = bytes.len() as u64;
-    broker.stored.has_room(&place.resource, count)?;
-    let blob = broker.store.announce(&place.resource, count).await?;
+    data.may_stage()?;
+    data.transaction.may_change(&place)?;
+    let (count, resource) = (bytes.len() as u64, &place.resource);
+    broker.stored.has_room(resource, count + BLOB_BYTES)?;
+    broker.stored.announced(resource, count + BLOB_BYTES);
+    let blob = broker.store.announce(resource, count).await?;
     data.staged.push(blob.id);
-    broker.stored.announced(&place.resource, count);
     within(objects, objects.put_numbered(blob.id, bytes)).await?;
     data.transaction.put_blob(place, blob)?;
     Ok(())
@@ -139,7 +168,7 @@ async fn read(
         tracing::error!(resource = %place.resource, blob = %blob.id, "the store of objects lacks what an object names");
         return Err(Refusal::new(codes::MF1205, "the store of objects has lost the bytes of this object"));
     }
-    Err(mfaas_kv::KvError::Conflict.into())
+    Err(KvError::Conflict.into())
 }
 
 /// What the store answers in time. A function learns that it is our fault, and the operator what it is.
@@ -151,27 +180,32 @@ async fn within<T>(objects: &Blobs, asked: impl Future<Output = Result<T, BlobEr
     })
 }
 
-/// A call is over that has stored these: what no object names of it is removed next.
-pub(crate) async fn abandon(store: &Store, staged: &[Uuid]) {
-    if staged.is_empty() {
-        return;
-    }
-    if let Err(error) = store.abandon(staged).await {
-        tracing::warn!(%error, "what a call has stored in vain stays for an hour");
-    }
-}
-
 /// Removes what no entry names any more, or has named in time. Whether there may be more.
-pub(crate) async fn sweep(objects: &Blobs, store: &Store) -> Result<bool, ObjectsError> {
+pub(crate) async fn sweep(objects: &Blobs, store: &Store) -> Result<bool, KvError> {
     let doomed = store.doom().await?;
-    for number in &doomed {
-        let deleted = tokio::time::timeout(ANSWER_MAX, objects.delete_numbered(*number)).await;
-        deleted.unwrap_or_else(|_| Err(objects.silent(ANSWER_MAX)))?;
+    let (mut removed, mut deleting) = (Vec::new(), JoinSet::new());
+    let mut waiting = doomed.iter().copied();
+    loop {
+        for number in waiting.by_ref().take(DELETIONS - deleting.len()) {
+            let objects = objects.clone();
+            deleting.spawn(async move {
+                let deleted = tokio::time::timeout(ANSWER_MAX, objects.delete_numbered(number)).await;
+                (number, deleted.unwrap_or_else(|_| Err(objects.silent(ANSWER_MAX))))
+            });
+        }
+        match deleting.join_next().await {
+            Some(Ok((number, Ok(())))) => removed.push(number),
+            Some(Ok((number, Err(error)))) => {
+                tracing::warn!(%number, %error, "bytes of an object without a name stay for now");
+                // A store that is away is not asked for all of them.
+                waiting = [].iter().copied();
+            }
+            Some(Err(_)) => {}
+            None => break,
+        }
     }
-    if doomed.is_empty() {
-        return Ok(false);
-    }
-    store.removed(&doomed).await?;
-    meters::swept_blobs(doomed.len());
-    Ok(true)
+    store.removed(&removed).await?;
+    meters::swept_blobs(removed.len());
+    // What could not be removed is tried again later.
+    Ok(!doomed.is_empty() && removed.len() == doomed.len())
 }

@@ -1,5 +1,6 @@
 //! Why an operation has not done what it was asked for: a stable code, and a sentence that the function sees.
 
+use mfaas_abi::limits::OUTCOME_BYTES_MAX;
 use mfaas_ident::{DataAccess, ResourceName};
 use mfaas_kv::KvError;
 use mfaas_rules::{Code, codes};
@@ -14,6 +15,18 @@ pub(crate) struct Refusal {
 impl Refusal {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
+    }
+
+    /// What an operation gives, or why that is too much.
+    pub(crate) fn unless_too_long(reply: Vec<u8>) -> Result<Vec<u8>, Self> {
+        if reply.len() <= OUTCOME_BYTES_MAX {
+            return Ok(reply);
+        }
+        let message = format!(
+            "{} bytes of one operation's outcome, the limit is {OUTCOME_BYTES_MAX}: ask for less at once",
+            reply.len()
+        );
+        Err(Self::new(codes::MF1202, message))
     }
 
     /// A function changes what it may change.

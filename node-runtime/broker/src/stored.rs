@@ -66,7 +66,8 @@ impl Stored {
         if !self.is_full(resource, more) {
             return Ok(());
         }
-        let message = format!("`{resource}` holds {} bytes, as much as a resource may", self.bytes_max);
+        let message =
+            format!("`{resource}` would hold more than the {} bytes that a resource may", self.bytes_max);
         Err(Refusal::new(codes::MF1208, message))
     }
 

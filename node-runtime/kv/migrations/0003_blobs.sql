@@ -4,7 +4,11 @@ ALTER TABLE entries
     ADD COLUMN blob       uuid,
     -- What lies there, in bytes.
     ADD COLUMN blob_bytes bigint NOT NULL DEFAULT 0;
-CREATE INDEX entries_with_blobs ON entries (blob) WHERE blob IS NOT NULL;
+
+-- That a store of objects was opened over this data: from then on an empty place is not taken for it.
+CREATE TABLE opened_stores (
+    at timestamptz NOT NULL DEFAULT now()
+);
 
 -- Those that no entry names yet: they are stored, and their calls have not committed.
 CREATE TABLE staged_blobs (
@@ -68,7 +72,13 @@ CREATE TRIGGER blobs_unnamed AFTER DELETE ON entries
 CREATE TRIGGER blobs_truncated BEFORE TRUNCATE ON entries
     FOR EACH STATEMENT EXECUTE FUNCTION note_blobs();
 
--- What a resource holds includes its blobs, those that no entry names as well: as long as they are there.
+-- What a resource holds includes its blobs, those that no entry names as well, as long as they are there: each with what a file takes.
+CREATE FUNCTION blob_size(bytes bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT 4096 + bytes
+$$;
+CREATE FUNCTION entry_size(key bytea, value bytea, blob uuid, blob_bytes bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT mfaas_data.entry_size(key, value) + CASE WHEN blob IS NULL THEN 0 ELSE mfaas_data.blob_size(blob_bytes) END
+$$;
 CREATE OR REPLACE FUNCTION note_sizes() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'TRUNCATE' THEN
@@ -77,11 +87,11 @@ BEGIN
     END IF;
     IF TG_OP IN ('INSERT', 'UPDATE') THEN
         INSERT INTO mfaas_data.size_changes (resource, bytes)
-        SELECT resource, sum(mfaas_data.entry_size(key, value) + blob_bytes) FROM added GROUP BY resource;
+        SELECT resource, sum(mfaas_data.entry_size(key, value, blob, blob_bytes)) FROM added GROUP BY resource;
     END IF;
     IF TG_OP IN ('DELETE', 'UPDATE') THEN
         INSERT INTO mfaas_data.size_changes (resource, bytes)
-        SELECT resource, -sum(mfaas_data.entry_size(key, value) + blob_bytes) FROM removed GROUP BY resource;
+        SELECT resource, -sum(mfaas_data.entry_size(key, value, blob, blob_bytes)) FROM removed GROUP BY resource;
     END IF;
     RETURN NULL;
 END
@@ -92,10 +102,10 @@ BEGIN
         PERFORM mfaas_data.count_sizes();
     ELSIF TG_OP = 'INSERT' THEN
         INSERT INTO mfaas_data.size_changes (resource, bytes)
-        SELECT resource, sum(bytes) FROM added GROUP BY resource;
+        SELECT resource, sum(mfaas_data.blob_size(bytes)) FROM added GROUP BY resource;
     ELSE
         INSERT INTO mfaas_data.size_changes (resource, bytes)
-        SELECT resource, -sum(bytes) FROM removed GROUP BY resource;
+        SELECT resource, -sum(mfaas_data.blob_size(bytes)) FROM removed GROUP BY resource;
     END IF;
     RETURN NULL;
 END
@@ -119,11 +129,11 @@ CREATE OR REPLACE FUNCTION count_sizes() RETURNS void LANGUAGE sql AS $$
     DELETE FROM mfaas_data.sizes;
     INSERT INTO mfaas_data.sizes (resource, bytes)
     SELECT resource, sum(bytes) FROM (
-        SELECT resource, mfaas_data.entry_size(key, value) + blob_bytes AS bytes FROM mfaas_data.entries
+        SELECT resource, mfaas_data.entry_size(key, value, blob, blob_bytes) AS bytes FROM mfaas_data.entries
         UNION ALL
-        SELECT resource, bytes FROM mfaas_data.staged_blobs
+        SELECT resource, mfaas_data.blob_size(bytes) FROM mfaas_data.staged_blobs
         UNION ALL
-        SELECT resource, bytes FROM mfaas_data.freed_blobs
+        SELECT resource, mfaas_data.blob_size(bytes) FROM mfaas_data.freed_blobs
     ) held GROUP BY resource;
 $$;
 

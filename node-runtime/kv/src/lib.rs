@@ -57,6 +57,8 @@ pub mod limits {
     pub const WRITTEN_BYTES_MAX: usize = 1 << 20;
     /// What an entry counts for in what a resource holds, besides the bytes of its key and value.
     pub const ENTRY_BYTES: u64 = 128;
+    /// What a blob counts for there, besides its bytes: a block of a disk.
+    pub const BLOB_BYTES: u64 = 4_096;
     /// The longest time after which an entry expires: a year.
     pub const EXPIRY_MAX: std::time::Duration = std::time::Duration::from_secs(366 * 24 * 3_600);
 }

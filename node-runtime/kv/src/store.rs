@@ -27,8 +27,10 @@ const COMMIT_LOST_MAX: Duration = Duration::from_secs(10);
 const LOST_PAUSE: Duration = Duration::from_millis(5);
 /// How long it is remembered that a call took effect: longer than any is asked for again.
 const COMMITS_KEPT: &str = "1 day";
-/// How long a blob stays that no entry names yet: longer than any call runs.
-const STAGED_KEPT: &str = "65 minutes";
+/// How long a blob stays that no entry names yet: longer than any call runs, which may wait for an hour and take its time after that.
+const STAGED_KEPT: &str = "6 hours";
+/// And one whose call is over: what stores it may not have heard of that.
+const ABANDONED_KEPT: &str = "2 minutes";
 /// And one that no entry names any more. A call that has seen it and runs for longer meets a conflict.
 const FREED_KEPT: &str = "5 minutes";
 /// Blobs that are removed at once.
@@ -113,19 +115,20 @@ impl Swept {
 }
 
 impl Store {
-    /// Connects, with `connections_max` for reads and as many for commits, and brings the schema up to date.
-    pub async fn open(url: &str, connections_max: u32) -> Result<Self, KvError> {
+    /// Connects, with `connections_max` for commits and as many for reads and `more`, and brings the schema up to date.
+    pub async fn open(url: &str, connections_max: u32, more: u32) -> Result<Self, KvError> {
         let options = address::options(url)?;
         let options = options.application_name("mfaas-kv").options([("search_path", schema::NAME)]);
         schema::prepare(&options).await?;
         let options = options.options([("statement_timeout", STATEMENT_MS_MAX)]);
-        let pool = |options| {
+        let pool = |options, connections| {
             // A connection that is asked first whether it lives doubles the time of a read.
-            let pool = PgPoolOptions::new().test_before_acquire(false).max_connections(connections_max);
+            let pool = PgPoolOptions::new().test_before_acquire(false).max_connections(connections);
             pool.acquire_timeout(ACQUIRE_MAX).connect_lazy_with(options)
         };
         let serializable = options.clone().options([("default_transaction_isolation", "serializable")]);
-        Ok(Self { reads: pool(options), commits: pool(serializable) })
+        let reads = pool(options, connections_max.saturating_add(more));
+        Ok(Self { reads, commits: pool(serializable, connections_max) })
     }
 
     /// The entries of these keys now, in their order.
@@ -262,8 +265,8 @@ impl Store {
         .bind(writes.keys().map(|place| place.key.as_bytes()).collect::<Vec<_>>())
         .bind(writes.values().map(|write| write.value().map(stored)).collect::<Vec<_>>())
         .bind(writes.values().map(expiry_ms).collect::<Vec<_>>())
-        .bind(writes.values().map(|write| blob(write).map(|blob| blob.id)).collect::<Vec<_>>())
-        .bind(writes.values().map(|write| blob(write).map_or(0, bytes_of)).collect::<Vec<_>>())
+        .bind(writes.values().map(|write| write.blob().map(|blob| blob.id)).collect::<Vec<_>>())
+        .bind(writes.values().map(|write| write.blob().map_or(0, bytes_of)).collect::<Vec<_>>())
         .fetch_one(&mut *connection)
         .await
         // What the database itself refuses has not taken effect; of anything else that is not known.
@@ -362,11 +365,11 @@ impl Store {
 
     /// Those of these blobs that no entry names are not to be named any more: their call is over.
     pub async fn abandon(&self, blobs: &[Uuid]) -> Result<u64, KvError> {
-        self.change(
-            sqlx::query("UPDATE staged_blobs SET doomed = true, since = '-infinity' WHERE id = ANY($1)")
-                .bind(blobs),
-        )
-        .await
+        let abandon = sqlx::query(
+            "UPDATE staged_blobs SET doomed = true, since = now() - $2::text::interval + $3::text::interval
+             WHERE id = ANY($1)",
+        );
+        self.change(abandon.bind(blobs).bind(STAGED_KEPT).bind(ABANDONED_KEPT)).await
     }
 
     /// Blobs that no entry names for so long that none will any more, a bounded number: they are to be removed.
@@ -394,16 +397,16 @@ impl Store {
         self.change(freed.bind(blobs)).await.map(drop)
     }
 
-    /// Whether any blob is known.
-    pub async fn knows_blobs(&self) -> Result<bool, KvError> {
-        let ask = || {
-            sqlx::query_scalar(
-                "SELECT EXISTS (SELECT FROM entries WHERE blob IS NOT NULL)
-                     OR EXISTS (SELECT FROM staged_blobs) OR EXISTS (SELECT FROM freed_blobs)",
-            )
-            .fetch_one(&self.reads)
-        };
+    /// Whether a store for blobs was ever opened over this data.
+    pub async fn has_opened_store(&self) -> Result<bool, KvError> {
+        let ask = || sqlx::query_scalar("SELECT EXISTS (SELECT FROM opened_stores)").fetch_one(&self.reads);
         read(ask).await
+    }
+
+    /// One was opened.
+    pub async fn note_opened_store(&self) -> Result<(), KvError> {
+        let insert = "INSERT INTO opened_stores SELECT now() WHERE NOT EXISTS (SELECT FROM opened_stores)";
+        self.change(sqlx::query(insert)).await.map(drop)
     }
 
     /// Whether an entry is still as a call saw it, or put it.
@@ -448,13 +451,6 @@ fn stored(value: &Value) -> &[u8] {
     match value {
         Value::Bytes(bytes) => bytes,
         Value::Blob(_) => &[],
-    }
-}
-
-fn blob(write: &Write) -> Option<Blob> {
-    match write.value()? {
-        Value::Blob(blob) => Some(*blob),
-        Value::Bytes(_) => None,
     }
 }
 

@@ -92,6 +92,13 @@ impl Write {
         }
     }
 
+    pub(crate) fn blob(&self) -> Option<Blob> {
+        match self.value()? {
+            Value::Blob(blob) => Some(*blob),
+            Value::Bytes(_) => None,
+        }
+    }
+
     fn bytes(&self) -> usize {
         self.value().map_or(0, Value::len)
     }
@@ -192,6 +199,17 @@ impl Transaction {
         self.write(place, Write::Put { value: Value::Bytes(value.into()), expiry })
     }
 
+    /// Whether one more key may be changed, if this is one.
+    pub fn may_change(&self, place: &Place) -> Result<(), KvError> {
+        let more = usize::from(!self.writes.contains_key(place));
+        within("keys changed by one call", self.writes.len() + more, WRITTEN_KEYS_MAX)
+    }
+
+    /// The blobs that its changes name.
+    pub fn blobs(&self) -> impl Iterator<Item = Blob> {
+        self.writes.values().filter_map(Write::blob)
+    }
+
     /// Sets what lies under a key to a blob that was announced ([`crate::Store::announce`]).
     pub fn put_blob(&mut self, place: Place, blob: Blob) -> Result<(), KvError> {
         self.write(place, Write::Put { value: Value::Blob(blob), expiry: Expiry::Never })
@@ -264,9 +282,8 @@ impl Transaction {
     }
 
     fn write(&mut self, place: Place, write: Write) -> Result<(), KvError> {
+        self.may_change(&place)?;
         let before = self.writes.get(&place);
-        let keys = self.writes.len() + usize::from(before.is_none());
-        within("keys changed by one call", keys, WRITTEN_KEYS_MAX)?;
         let size = |write: &Write| place.key.as_bytes().len() + write.bytes();
         let bytes = self.written_bytes - before.map_or(0, size) + size(&write);
         within("bytes changed by one call", bytes, WRITTEN_BYTES_MAX)?;

@@ -36,17 +36,21 @@ impl Blobs {
         .await
     }
 
-    /// Removes what lies under a number, if anything does.
+    /// Removes what lies under a number, if anything does, from a store that is marked.
     pub async fn delete_numbered(&self, number: Uuid) -> Result<(), BlobError> {
         measured("delete_numbered", async {
             let place = self.numbered(number);
+            // What is not there may lie in a store that is not mounted now.
+            self.ready().await?;
             match self.store.delete(&place).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(self.failed()(error)),
             }
             match &self.kind {
+                // As `object_store` names the one file that it writes before it has this name.
                 Kind::Directory(directory) => {
-                    remove_parts(&directory.join(place.as_ref())).map_err(|source| self.io(source))
+                    let part = directory.join(format!("{place}#1"));
+                    remove(&part).await.map_err(|source| self.io(source))
                 }
                 Kind::Bucket(_) => Ok(()),
             }
@@ -60,26 +64,10 @@ impl Blobs {
     }
 }
 
-/// Removes what writers to this file left behind that did not come to their end: `object_store` names it like the file, with a `#` and
-/// a number behind that.
-fn remove_parts(file: &FilePath) -> std::io::Result<()> {
-    let (Some(directory), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str()))
-    else {
-        return Ok(());
-    };
-    let entries = match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        let is_part = |found: &str| found.strip_prefix(name).is_some_and(|rest| rest.starts_with('#'));
-        if entry.file_name().to_str().is_some_and(is_part) {
-            match std::fs::remove_file(entry.path()) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                removed => removed?,
-            }
-        }
+/// Removes a file, if it is there.
+async fn remove(file: &FilePath) -> std::io::Result<()> {
+    match tokio::fs::remove_file(file).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
-    Ok(())
 }

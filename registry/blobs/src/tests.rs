@@ -249,6 +249,8 @@ async fn numbered_bytes_are_read_in_pieces_and_go_with_what_a_crash_left_of_them
     assert!(matches!(missing, BlobError::Unmarked { .. }), "{missing}");
     let stored = blobs.put_numbered(number, Bytes::from_static(b"x")).await.unwrap_err();
     assert!(matches!(stored, BlobError::Unmarked { .. }), "{stored}");
+    let deleted = blobs.delete_numbered(number).await.unwrap_err();
+    assert!(matches!(deleted, BlobError::Unmarked { .. }), "{deleted}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ async fn broker() -> Arc<Broker> {
 /// The same within other bounds, and the name of the database.
 async fn broker_within(bounds: &Bounds) -> (Arc<Broker>, String) {
     let database = Cluster::get().create_database();
-    let store = Store::open(&Cluster::get().url(&database, OWNER), 8).await.unwrap();
+    let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
     (Arc::new(Broker::new(store, None, 8, bounds)), database)
 }
 

@@ -5,17 +5,27 @@ use super::*;
 #[test]
 fn pieces_are_put_together_by_upload_and_count_until_they_are_taken() {
     let mut data = CallData::default();
-    let before = data.held_bytes();
     for piece in [&b"ab"[..], b"c"] {
         data.uploads.append(1, piece).unwrap();
         data.uploads.append(2, b"x").unwrap();
     }
-    assert_eq!(data.held_bytes() - before, 5);
+    assert_eq!(data.uploads.bytes(), 5);
     assert_eq!(data.uploads.finish(Some(1), b"d").unwrap(), b"abcd");
-    // What was never begun is empty, and so is what was taken.
-    assert_eq!(data.uploads.finish(Some(1), b"e").unwrap(), b"e");
+    // What was never begun, was taken or was given up is no beginning of anything.
+    assert_eq!(data.uploads.finish(Some(1), b"e").unwrap_err().code, codes::MF1202);
+    data.uploads.append(3, b"x").unwrap();
+    data.uploads.give_up(3);
+    assert_eq!(data.uploads.finish(Some(3), b"e").unwrap_err().code, codes::MF1202);
     assert_eq!(data.uploads.finish(None, b"f").unwrap(), b"f");
-    assert_eq!(data.held_bytes() - before, 2);
+    assert_eq!(data.uploads.bytes(), 2);
+}
+
+#[test]
+fn a_call_stores_bytes_so_many_times() {
+    let mut data = CallData { staged: vec![Uuid::nil(); STAGED_MAX - 1], ..CallData::default() };
+    data.may_stage().unwrap();
+    data.staged.push(Uuid::nil());
+    assert_eq!(data.may_stage().unwrap_err().code, codes::MF1202);
 }
 
 #[test]

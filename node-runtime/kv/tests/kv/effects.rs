@@ -161,7 +161,7 @@ async fn audit_records_are_kept_for_so_many_days() {
 async fn cut_everywhere(cut: Cut, points: usize) {
     let world = World::new().await;
     let relay = Relay::new(cut);
-    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 1).await.unwrap());
+    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 1, 0).await.unwrap());
     let call = |number: usize| {
         let mut transaction = Transaction::default();
         for key in ["left", "right"] {
@@ -257,7 +257,7 @@ async fn ten_thousand_points_of_each_kind() {
 async fn a_lost_acknowledgement_is_not_felt_by_the_caller() {
     let world = World::new().await;
     let relay = Relay::new(Cut::Answers);
-    let through = Store::open(&relay.url(&world.database, OWNER), 2).await.unwrap();
+    let through = Store::open(&relay.url(&world.database, OWNER), 2, 0).await.unwrap();
     let mut warm = Call { store: &through, caller: caller(), transaction: Transaction::default() };
     warm.put("sum", "0");
     warm.done().await;
@@ -302,7 +302,7 @@ async fn a_read_whose_connection_is_gone_is_asked_again() {
 async fn a_conflict_after_a_lost_connection_is_the_truth() {
     let world = World::new().await;
     let relay = Relay::new(Cut::Answers);
-    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 2).await.unwrap());
+    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 2, 0).await.unwrap());
     let mut warm = world.call();
     warm.put("warm", "1");
     through.commit(&warm.caller, &warm.transaction).await.unwrap();
@@ -345,7 +345,7 @@ async fn a_conflict_after_a_lost_connection_is_the_truth() {
 /// Data of functions is not sent in the clear to another machine, nor to whichever of several servers.
 #[tokio::test]
 async fn addresses_keep_to_the_rules_of_the_site() {
-    let open = async |url: &str| Store::open(url, 1).await.unwrap_err();
+    let open = async |url: &str| Store::open(url, 1, 0).await.unwrap_err();
     assert!(matches!(open("postgres://u:p@db.example/data?sslmode=prefer").await, KvError::Address(_)));
     let two = "postgres://u:p@127.0.0.1,127.0.0.2/data";
     assert!(matches!(open(two).await, KvError::SeveralServers(2)), "{:?}", open(two).await);
@@ -356,7 +356,7 @@ async fn addresses_keep_to_the_rules_of_the_site() {
 async fn a_database_that_is_away_is_no_open_question() {
     let world = World::new().await;
     let relay = Relay::new(Cut::Answers);
-    let through = Store::open(&relay.url(&world.database, OWNER), 2).await.unwrap();
+    let through = Store::open(&relay.url(&world.database, OWNER), 2, 0).await.unwrap();
     drop(relay);
     let mut call = world.call();
     call.put("k", "1");

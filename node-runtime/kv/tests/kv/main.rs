@@ -21,7 +21,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let database = Cluster::get().create_database();
-        let store = Store::open(&Cluster::get().url(&database, OWNER), 8).await.unwrap();
+        let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
         Self { store, database }
     }
 

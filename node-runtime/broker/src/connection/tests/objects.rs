@@ -27,7 +27,7 @@ impl World {
 
     async fn within(bounds: &Bounds) -> Self {
         let database = Cluster::get().create_database();
-        let store = Store::open(&Cluster::get().url(&database, OWNER), 8).await.unwrap();
+        let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let objects = open(&url(directory.path()), &store).await.unwrap();
         let broker = Arc::new(Broker::new(store, Some(objects), 8, bounds));
@@ -56,8 +56,9 @@ impl World {
 
     /// As if hours had passed; what has no name is gone then.
     async fn sweep_later(&self) {
+        self.broker.abandoned.write(&self.broker.store).await;
         for table in ["staged_blobs", "freed_blobs"] {
-            self.psql(&format!("UPDATE mfaas_data.{table} SET since = since - interval '2 hours'"));
+            self.psql(&format!("UPDATE mfaas_data.{table} SET since = since - interval '12 hours'"));
         }
         assert!(sweep(self.objects(), &self.broker.store).await.unwrap());
         assert!(!sweep(self.objects(), &self.broker.store).await.unwrap());
@@ -117,11 +118,11 @@ async fn an_object_is_there_for_others_when_its_call_has_committed_and_whole() {
         let request = ObjectRequest::Append { upload: 9, bytes };
         assert_eq!(node.object(call, WRITE, &request).await, Ok(vec![]));
     }
-    assert!(world.broker.held.of(&caller.tenant) >= 2 * OBJECT_PIECE_BYTES_MAX);
+    assert_eq!(world.broker.uploading.of(&caller.tenant), 2 * OBJECT_PIECE_BYTES_MAX);
     assert_eq!(world.files(), 0);
     let request = ObjectRequest::Put { name: b"../a photo", upload: Some(9), bytes: pieces[2] };
     assert_eq!(node.object(call, WRITE, &request).await, Ok(vec![]));
-    assert!(world.broker.held.of(&caller.tenant) < OBJECT_PIECE_BYTES_MAX, "it lies in the store");
+    assert_eq!(world.broker.uploading.of(&caller.tenant), 0, "it lies in the store");
     assert_eq!(world.files(), 1);
     assert_eq!(node.size(call, "../a photo").await, Some(all.len() as u64));
     let (other, _) = node.begin("acme").await;
@@ -194,16 +195,37 @@ async fn bytes_without_a_name_are_removed_and_others_never() {
     let (later, _) = node.begin("acme").await;
     assert_eq!(node.piece(later, "kept", 0, 9).await, Some((4, b"kept".to_vec())));
     assert_eq!(node.piece(later, "replaced", 0, 9).await, Some((1, b"2".to_vec())));
-    // Of a call that is over it is gone at once.
-    let (over, _) = node.begin("acme").await;
-    node.put_object(over, "over", b"forgotten").await;
-    assert_eq!(world.files(), 3);
-    node.tell(ToBroker::Forget { call: over }).await;
-    let begun = Instant::now();
-    while world.files() > 2 {
-        assert!(begun.elapsed().as_secs() < 20, "it stays");
-        let _ = sweep(world.objects(), &world.broker.store).await.unwrap();
+    // Of a call that is over it goes next: one that was forgotten, one that met a conflict, and what one put twice.
+    for ends in ["forgotten", "conflict", "twice"] {
+        let (over, _) = node.begin("acme").await;
+        node.put_object(over, "over", b"in vain").await;
+        assert_eq!(world.files(), 3, "{ends}");
+        match ends {
+            "forgotten" => node.tell(ToBroker::Forget { call: over }).await,
+            "conflict" => {
+                assert_eq!(node.size(over, "kept").await, Some(4));
+                node.putting("kept", b"KEPT").await;
+                assert_eq!(node.commits(over).await, CommitResult::Conflict);
+                // What was there before it, too.
+                world.psql("UPDATE mfaas_data.freed_blobs SET since = '-infinity'");
+            }
+            _ => {
+                node.put_object(over, "replaced", b"3").await;
+                node.put_object(over, "over", b"in vain").await;
+                node.object(over, WRITE, &ObjectRequest::Delete { name: b"over" }).await.unwrap();
+                assert_eq!(node.commits(over).await, CommitResult::Done);
+                world.psql("UPDATE mfaas_data.freed_blobs SET since = '-infinity'");
+            }
+        }
+        let begun = Instant::now();
+        while world.files() > 2 {
+            assert!(begun.elapsed().as_secs() < 20, "{ends}: it stays");
+            world.broker.abandoned.write(&world.broker.store).await;
+            world.psql("UPDATE mfaas_data.staged_blobs SET since = '-infinity' WHERE doomed");
+            let _ = sweep(world.objects(), &world.broker.store).await.unwrap();
+        }
     }
+    let (later, _) = node.begin("acme").await;
     let request = ObjectRequest::List { prefix: b"", after: None, limit: 9 };
     let reply = node.object(later, READ, &request).await.unwrap();
     let objects = vec![(&b"kept"[..], 4), (b"replaced", 1)];
@@ -240,6 +262,9 @@ async fn what_a_function_may_not_do_with_objects_is_refused() {
     assert_eq!(node.object(call, WRITE, &request).await, Err(1208));
     assert_eq!(node.object(call, WRITE, &ObjectRequest::Append { upload: 1, bytes: &part }).await, Err(1208));
     assert_eq!(world.files(), 2, "nothing was stored");
+    // What a piece of was refused becomes no object.
+    let request = ObjectRequest::Put { name, upload: Some(1), bytes };
+    assert_eq!(node.object(call, WRITE, &request).await, Err(1202));
     assert_eq!(node.object(call, WRITE, &ObjectRequest::Delete { name }).await, Ok(vec![]));
 }
 
