@@ -401,7 +401,15 @@ fn calls_are_measured_beside_bulk_calls_of_the_same_node() {
     let (json, temporary) = (directory.path().join("rows.json"), directory.path().join("temporary"));
     std::fs::create_dir(&temporary).unwrap();
     let output = Command::new(PROGRAM)
-        .args(["isolation", "--quick", "--rows", "bulk-gzip,bulk-images", "--policies", "idle-class", "--json"])
+        .args([
+            "isolation",
+            "--quick",
+            "--rows",
+            "bulk-gzip,bulk-images",
+            "--policies",
+            "idle-class",
+            "--json",
+        ])
         .arg(&json)
         .env("TMPDIR", &temporary)
         .output()
