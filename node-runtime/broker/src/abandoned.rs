@@ -21,14 +21,17 @@ impl Abandoned {
         waiting.extend(staged.into_iter().take(room));
     }
 
-    /// Notes those that wait in the database.
+    /// Notes those that wait in the database. Where it does not take them they wait on: they count for their resource meanwhile.
     pub(crate) async fn write(&self, store: &Store) {
-        let waiting = std::mem::take(&mut *self.lock());
-        for some in waiting.chunks(NOTED_MAX) {
-            if let Err(error) = store.abandon(some).await {
-                tracing::warn!(%error, "what calls have stored in vain stays for hours");
+        let mut waiting = std::mem::take(&mut *self.lock());
+        while !waiting.is_empty() {
+            let rest = waiting.split_off(NOTED_MAX.min(waiting.len()));
+            if let Err(error) = store.abandon(&waiting).await {
+                tracing::warn!(%error, "what calls have stored in vain could not be noted; it is tried again");
+                self.add(waiting.into_iter().chain(rest));
                 return;
             }
+            waiting = rest;
         }
     }
 

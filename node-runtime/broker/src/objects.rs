@@ -196,7 +196,7 @@ pub(crate) async fn sweep(objects: &Blobs, store: &Store) -> Result<bool, KvErro
         match deleting.join_next().await {
             Some(Ok((number, Ok(())))) => removed.push(number),
             Some(Ok((number, Err(error)))) => {
-                tracing::warn!(%number, %error, "bytes of an object without a name stay for now");
+                tracing::warn!(%number, %error, "bytes of an object without a name could not be removed; it is tried again");
                 // A store that is away is not asked for all of them.
                 waiting = [].iter().copied();
             }
