@@ -233,6 +233,24 @@ async fn bytes_without_a_name_are_removed_and_others_never() {
 }
 
 #[tokio::test]
+async fn what_was_stored_in_vain_is_noted_when_the_database_takes_it_again() {
+    let world = World::new().await;
+    let mut node = TestNode::connect(&world.broker).await;
+    let (call, _) = node.begin("acme").await;
+    node.put_object(call, "a", b"in vain").await;
+    assert_eq!(node.size(call, "b").await, None);
+    node.putting("b", b"1").await;
+    assert_eq!(node.commits(call).await, CommitResult::Conflict);
+    let noted = "DO $$ BEGIN ASSERT (SELECT doomed FROM mfaas_data.staged_blobs); END $$";
+    world.psql("ALTER TABLE mfaas_data.staged_blobs RENAME TO away");
+    world.broker.abandoned.write(&world.broker.store).await;
+    world.psql("ALTER TABLE mfaas_data.away RENAME TO staged_blobs");
+    assert!(!Cluster::get().psql(&world.database, noted));
+    world.broker.abandoned.write(&world.broker.store).await;
+    world.psql(noted);
+}
+
+#[tokio::test]
 async fn what_a_function_may_not_do_with_objects_is_refused() {
     let world = World::within(&Bounds { resource_bytes: 1 << 20, ..BOUNDS }).await;
     let mut node = TestNode::connect(&world.broker).await;
