@@ -1,0 +1,104 @@
+//! The workloads of FunctionBench through the ordinary gate: each answers what Python answers.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use mfaas_harness::{Stack, checkout};
+use serde_json::{Value, json};
+
+/// Of two numbers that are the same but for the order of sums, and for whose sine it is.
+const DIFFERENCE_MAX: f64 = 1e-9;
+
+#[test]
+fn the_functions_of_function_bench_answer_what_python_answers() {
+    let stack = Stack::start();
+    let workloads = checkout().join("tests/function-bench");
+    let said = |name: &str, request: &[u8]| {
+        let _ = stack.deploy(&workloads.join(name)).ok();
+        let url = format!("{}/f/default/{name}", stack.ingress());
+        let answer = stack.request("POST", &url, &[], request.to_vec());
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        answer.text()
+    };
+    let answer = |name: &str, request: &Value| {
+        let request = request.to_string().into_bytes();
+        let (said, expected) = (said(name, &request), reference(name, &request));
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert!(
+            is_same(&said, &serde_json::from_str(&expected).unwrap()),
+            "{name}: {said} is not {expected}"
+        );
+        said
+    };
+    let _ = answer("float", &json!({"n": 20_000}));
+    let _ = answer("matmul", &json!({"n": 60}));
+    let _ = answer("linpack", &json!({"n": 60}));
+    let _ = answer("pyaes", &json!({"bytes": 1_001, "rounds": 3}));
+    let trained = answer("logistic-train", &training());
+    let query = json!({
+        "weights": trained["weights"],
+        "bias": trained["bias"],
+        "features": [[0.1, 0.2, 0.3], [-2.0, 1.5, 0.0]],
+    });
+    let told = answer("logistic-serve", &query);
+    let [less, more] = [1_usize, 0].map(|at| told["probabilities"][at].as_f64().unwrap());
+    assert!(0.0 < less && less < more && more < 1.0, "{told}");
+
+    let document = r#"{"b": [1, 2.5, -3, {"ü": "\n\"", "a": null}], "a": {}, "empty": [], "t": true}"#;
+    for (name, request) in [("chameleon", r#"{"rows": 40, "columns": 15}"#), ("json", document)] {
+        assert_eq!(said(name, request.as_bytes()), reference(name, request.as_bytes()), "{name}");
+    }
+    let text = std::fs::read(checkout().join("ARCHITECTURE.md")).unwrap();
+    for name in ["mapreduce", "feature-generation"] {
+        let (said, expected) = (said(name, &text), reference(name, &text));
+        let [said, expected]: [Value; 2] = [said, expected].map(|text| serde_json::from_str(&text).unwrap());
+        assert!(is_same(&said, &expected), "{name}: {said} is not {expected}");
+    }
+}
+
+/// Samples of which the first feature, less the second, decides, but for a few.
+fn training() -> Value {
+    let samples: Vec<Value> = (0..200_u32)
+        .map(|number| {
+            let feature = |by: u32| f64::from(number * by % 17) / 17.0 - 0.5;
+            let features = [feature(3), feature(5), feature(7)];
+            json!({"features": features, "is_so": (features[0] > features[1]) != (number % 19 == 0)})
+        })
+        .collect();
+    json!({"samples": samples, "passes": 100, "rate": 0.5})
+}
+
+/// What Python answers.
+fn reference(name: &str, request: &[u8]) -> String {
+    let mut python = Command::new("python3")
+        .arg(checkout().join("tests/function-bench/reference.py"))
+        .arg(name)
+        .env("PYTHONIOENCODING", "utf-8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    python.stdin.take().unwrap().write_all(request).unwrap();
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success(), "{name}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The same document, but for how numbers are rounded.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
+            (one - other).abs() <= DIFFERENCE_MAX * one.abs().max(other.abs()).max(1.0)
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| is_same(one, other)))
+        }
+        (one, other) => one == other,
+    }
+}
