@@ -32,7 +32,7 @@ pub fn handle(request: &[u8]) -> Vec<u8> {
 #[test]
 fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
     demand_browser();
-    let stack = Stack::start();
+    let stack = Stack::start_with_few_crates(&["--default-access", "public"]);
     let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
     let deployment = waits(&stack);
     wait_for("the review", ACQUIRED_WITHIN, || {

@@ -16,7 +16,7 @@ const COMPARED_WITHIN: Duration = Duration::from_secs(600);
 
 #[test]
 fn what_changed_since_what_ships_is_said() {
-    let stack = Stack::start();
+    let stack = Stack::start_with_few_crates(&["--default-access", "public"]);
     let alice = stack.reviewer("alice");
     let _ = stack.crates(&stack.token(), &["request", "strsim@=0.10.0"]).ok();
     let id = wait_for("a review", COMPARED_WITHIN, || {

@@ -43,7 +43,7 @@ const PLAIN: &str = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    request.to_
 #[test]
 fn a_crate_is_asked_for_decided_about_used_and_revoked() {
     // What the rules may admit by themselves, they do.
-    let stack = Stack::start_with(&["--automatic-admission", "on"]);
+    let stack = Stack::start_with_few_crates(&["--automatic-admission", "on"]);
     let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
     let id = waits(&stack, &package("percent", PERCENT_SOURCE, PERCENT));
     let review = open_review(&stack, &alice, "percent-encoding");

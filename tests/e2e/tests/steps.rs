@@ -89,7 +89,7 @@ fn count(stack: &Stack, query: &str) -> i64 {
 
 #[test]
 fn a_program_that_dies_in_a_step_loses_nothing() {
-    let stack = &Stack::start();
+    let stack = &Stack::start_with_few_crates(&["--default-access", "public"]);
     let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
 
     // The builder finds that a crate is missing, and dies while it says so.

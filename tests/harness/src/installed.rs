@@ -13,7 +13,8 @@ use std::{
 
 use rustix::fs::FlockOperation;
 
-use crate::{profile_directory, programs, seed};
+use crate::seed::{self, Offer};
+use crate::{profile_directory, programs};
 
 /// Where everything is.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ fn import_toolchain(into: &Path) -> PathBuf {
 
 fn build_deps(home: &Path, toolchain: &Path) -> PathBuf {
     let (vendor, caches) = (home.join("vendor"), home.join("deps"));
-    let seed = seed::write(&home.join("seed")).unwrap_or_else(|error| panic!("seed: {error}"));
+    let seed = seed::write(&home.join("seed"), Offer::All).unwrap_or_else(|error| panic!("seed: {error}"));
     let _ = stdout(builder().args(["deps", "vendor", "--seed"]).arg(&seed).arg("--into").arg(&vendor));
     let mut build = builder();
     build.args(["deps", "build", "--seed"]).arg(seed).arg("--vendor").arg(&vendor);

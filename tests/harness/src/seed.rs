@@ -1,18 +1,31 @@
-//! The seed that tests use: the real one, and crates with careless macros on its allowlist.
+//! The seed that tests use: the real one, or a few of its crates, and crates with careless macros on its allowlist.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
+
+use anyhow::Context as _;
 
 use crate::checkout;
 
 /// The crates of `tests/fixtures` that every test site offers, in the order of their names.
 const LOCAL: &[&str] = &["careless", "dep", "fickle", "pm"];
 
+/// What the SDK needs, and what tests ask about: one that has the whole offer compiled again and again waits for these alone.
+const FEW: &[&str] = &["base32", "fnv", "serde", "serde_json", "strsim"];
+
+/// Which crates of the real seed a site of a test offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offer {
+    All,
+    Few,
+}
+
 /// Writes the tests' seed to `into` and gives its path. Existing files are replaced, so that a
 /// change of the real seed arrives.
-pub(crate) fn write(into: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn write(into: &Path, offer: Offer) -> anyhow::Result<PathBuf> {
     let real = checkout().join("builder/toolchain/seed");
     fs::create_dir_all(into.join("src"))?;
     for file in ["src/lib.rs", "capabilities.toml"] {
@@ -30,7 +43,67 @@ pub(crate) fn write(into: &Path) -> anyhow::Result<PathBuf> {
     let manifest = fs::read_to_string(real.join("Cargo.toml"))?.replacen("[dependencies]\n", &lines, 1);
     fs::write(into.join("Cargo.toml"), manifest)?;
     fs::write(into.join("Cargo.lock"), with_local(&fs::read_to_string(real.join("Cargo.lock"))?))?;
+    if offer == Offer::Few {
+        keep_few(into)?;
+    }
     Ok(into.to_path_buf())
+}
+
+/// Leaves a few crates of a seed, and what they need.
+fn keep_few(seed: &Path) -> anyhow::Result<()> {
+    change(&seed.join("Cargo.toml"), |manifest| {
+        let offered = manifest.get_mut("dependencies").and_then(toml::Value::as_table_mut);
+        offered.context("the seed offers nothing")?.retain(|name, _| is_kept(name));
+        Ok(())
+    })?;
+    let mut used = BTreeSet::new();
+    change(&seed.join("Cargo.lock"), |lock| {
+        used = keep_used(rows(lock, "package")?);
+        Ok(())
+    })?;
+    change(&seed.join("capabilities.toml"), |grants| {
+        rows(grants, "grant")?.retain(|row| row["crate"].as_str().is_some_and(|name| used.contains(name)));
+        Ok(())
+    })
+}
+
+fn is_kept(name: &str) -> bool {
+    FEW.contains(&name) || LOCAL.contains(&name)
+}
+
+/// Leaves the packages of a lock file that the kept crates need, and gives their names.
+fn keep_used(packages: &mut Vec<toml::Value>) -> BTreeSet<String> {
+    // Names alone: another version of a crate that is needed may stay.
+    let name = |of: &str| of.split(' ').next().unwrap_or_default().to_owned();
+    let (mut used, mut next) = (BTreeSet::new(), vec!["mfaas-seed".to_owned()]);
+    for package in packages.iter_mut().filter(|package| package["name"].as_str() == Some("mfaas-seed")) {
+        let dependencies = package.get_mut("dependencies").and_then(toml::Value::as_array_mut);
+        dependencies.into_iter().for_each(|all| all.retain(|of| of.as_str().is_some_and(is_kept)));
+    }
+    while let Some(wanted) = next.pop() {
+        for package in packages.iter().filter(|package| package["name"].as_str() == Some(&wanted)) {
+            let needs = package.get("dependencies").and_then(toml::Value::as_array);
+            next.extend(needs.into_iter().flatten().filter_map(toml::Value::as_str).map(name));
+        }
+        let _ = used.insert(wanted);
+        next.retain(|wanted| !used.contains(wanted));
+    }
+    packages.retain(|package| package["name"].as_str().is_some_and(|name| used.contains(name)));
+    used
+}
+
+/// The tables of an array of a file.
+fn rows<'a>(file: &'a mut toml::Table, key: &str) -> anyhow::Result<&'a mut Vec<toml::Value>> {
+    let found = file.get_mut(key).and_then(toml::Value::as_array_mut);
+    found.with_context(|| format!("no {key} in the seed"))
+}
+
+/// Changes a file of the seed.
+fn change(path: &Path, by: impl FnOnce(&mut toml::Table) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut table: toml::Table = text.parse()?;
+    by(&mut table)?;
+    Ok(fs::write(path, toml::to_string(&table)?)?)
 }
 
 /// The lock as cargo would write it: packages and dependencies in order of their names.

@@ -13,7 +13,8 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Run, installed, programs, seed};
+use crate::seed::{self, Offer};
+use crate::{Answer, Run, installed, programs};
 
 /// A supervised program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ pub struct Stack {
     home: TempDir,
     /// Beyond what every test gives to `mfaas up`.
     options: &'static [&'static str],
+    offer: Offer,
     runtime: tokio::runtime::Runtime,
     client: reqwest::Client,
 }
@@ -72,6 +74,19 @@ impl Stack {
     /// When anything fails; the message holds the supervisor's output.
     #[must_use]
     pub fn start_with(options: &'static [&'static str]) -> Self {
+        Self::start_offering(Offer::All, options)
+    }
+
+    /// The same with a few of the crates that ship: for tests in which all that is offered is compiled again.
+    ///
+    /// # Panics
+    /// When anything fails; the message holds the supervisor's output.
+    #[must_use]
+    pub fn start_with_few_crates(options: &'static [&'static str]) -> Self {
+        Self::start_offering(Offer::Few, options)
+    }
+
+    fn start_offering(offer: Offer, options: &'static [&'static str]) -> Self {
         let home = TempDir::with_prefix("mfaas-e2e-").unwrap_or_else(|error| panic!("temp dir: {error}"));
         // The programs run as users of their own and have to reach their directories.
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o711))
@@ -88,7 +103,7 @@ impl Stack {
             .tls_certs_only([])
             .build()
             .unwrap_or_else(|error| panic!("http client: {error}"));
-        let stack = Self { home, options, runtime, client };
+        let stack = Self { home, options, offer, runtime, client };
         stack.up();
         stack
     }
@@ -98,9 +113,10 @@ impl Stack {
     /// # Panics
     /// When it does not come up.
     pub fn up(&self) {
-        let shared = Shared::locked();
+        let shared = Shared::locked(self.offer);
         shared.link_into(self.home());
-        let seed = seed::write(&self.home().join("seed")).unwrap_or_else(|error| panic!("seed: {error}"));
+        let seed = seed::write(&self.home().join("seed"), self.offer)
+            .unwrap_or_else(|error| panic!("seed: {error}"));
         let run = self.cli(
             [
                 OsStr::new("up"),
@@ -456,31 +472,35 @@ pub fn wait_for<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Option<
 /// What installations of one target directory share. The lock makes sure that only one of them
 /// builds it.
 struct Shared {
-    directory: PathBuf,
+    /// Each part, and where it is kept: what depends on the offer, by offer.
+    parts: [(&'static str, PathBuf); 3],
     _lock: File,
 }
 
 impl Shared {
-    const PARTS: [&'static str; 3] = ["toolchains", "vendor", "deps"];
-
-    fn locked() -> Self {
+    fn locked(offer: Offer) -> Self {
         let (directory, lock) = installed::materials();
-        Self { directory, _lock: lock }
+        let offered = match offer {
+            Offer::All => directory.clone(),
+            Offer::Few => directory.join("few"),
+        };
+        let part = |name, within: &Path| (name, within.join(name));
+        let parts = [part("toolchains", &directory), part("vendor", &offered), part("deps", &offered)];
+        Self { parts, _lock: lock }
     }
 
     fn link_into(&self, home: &Path) {
-        for part in Self::PARTS {
-            if self.directory.join(part).is_dir() && !home.join(part).exists() {
-                copy_tree(&self.directory.join(part), &home.join(part));
+        for (part, kept) in &self.parts {
+            if kept.is_dir() && !home.join(part).exists() {
+                copy_tree(kept, &home.join(part));
             }
         }
     }
 
     /// Keeps what this home had to make: a toolchain or a dependency cache under a new name.
     fn keep(&self, home: &Path) {
-        for part in Self::PARTS {
-            let kept = self.directory.join(part);
-            fs::create_dir_all(&kept).unwrap_or_else(|error| panic!("{}: {error}", kept.display()));
+        for (part, kept) in &self.parts {
+            fs::create_dir_all(kept).unwrap_or_else(|error| panic!("{}: {error}", kept.display()));
             for entry in fs::read_dir(home.join(part)).into_iter().flatten().flatten() {
                 if !kept.join(entry.file_name()).exists() {
                     copy_tree(&entry.path(), &kept.join(entry.file_name()));

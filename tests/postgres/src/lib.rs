@@ -45,8 +45,16 @@ pub struct Cluster {
     sockets: PathBuf,
     port: u16,
     databases: AtomicU32,
-    // Held open: closing it stops the cluster.
-    _watcher: Child,
+    // Its standard input is held open: closing it stops the cluster.
+    watcher: Child,
+}
+
+impl Drop for Cluster {
+    /// Stops it and waits until its directory is gone.
+    fn drop(&mut self) {
+        drop(self.watcher.stdin.take());
+        let _ = self.watcher.wait();
+    }
 }
 
 impl Cluster {
@@ -104,7 +112,7 @@ impl Cluster {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let cluster = Self { sockets, port, databases: AtomicU32::new(0), _watcher: watcher };
+        let cluster = Self { sockets, port, databases: AtomicU32::new(0), watcher };
         cluster.wait();
         cluster
     }
