@@ -29,6 +29,17 @@ pub const LOG: u64 = 4;
 pub const WAIT: u64 = 5;
 /// Has as much memory in use as [`WAIT`], in the same form, and does not wait.
 pub const HOLD: u64 = 6;
+/// Puts a value of `rounds` bytes under a key of its binding; this and what follows only where there is a host with data.
+pub const PUT: u64 = 7;
+/// Gets that value `rounds` times, one after the other.
+pub const GET: u64 = 8;
+/// Puts an object of [`OBJECT_BYTES`].
+pub const PUT_OBJECT: u64 = 9;
+/// Reads that object `rounds` times, one after the other.
+pub const READ_OBJECT: u64 = 10;
+
+/// Bytes of the object: a piece that one operation reads.
+pub const OBJECT_BYTES: usize = 100 << 10;
 
 /// The constants of one function, found by [`MAGIC`] in its file and changed there.
 #[repr(C)]

@@ -34,6 +34,8 @@ pub enum Form {
     Smallest,
     /// An image with std for the executor, whose handler may wait.
     Waiting,
+    /// The same, whose handler reaches data.
+    Data,
     /// A library with std for dlopen.
     Library,
 }
@@ -46,6 +48,7 @@ pub struct Functions {
     as_linked: Base,
     smallest: Base,
     waiting: Base,
+    data: Base,
     library: Base,
 }
 
@@ -89,6 +92,7 @@ impl Functions {
             as_linked: Base::of(built.as_linked)?,
             smallest: Base::of(built.smallest)?,
             waiting: Base::of(built.waiting)?,
+            data: Base::of(built.data)?,
             library: Base::of(built.library)?,
         })
     }
@@ -104,6 +108,7 @@ impl Functions {
             Form::AsLinked => &self.as_linked,
             Form::Smallest => &self.smallest,
             Form::Waiting => &self.waiting,
+            Form::Data => &self.data,
             Form::Library => &self.library,
         }
     }
@@ -201,6 +206,21 @@ impl Kind {
     /// The same without waiting.
     pub const fn hold(bytes: u64) -> Self {
         Self { kind: crate::function::HOLD, rounds: bytes }
+    }
+
+    /// Puts a value of so many bytes; this and what follows only as [`Form::Data`].
+    pub const fn put(bytes: u64) -> Self {
+        Self { kind: crate::function::PUT, rounds: bytes }
+    }
+    /// Gets that value so many times.
+    pub const fn get(times: u64) -> Self {
+        Self { kind: crate::function::GET, rounds: times }
+    }
+    /// Puts an object.
+    pub const PUT_OBJECT: Self = Self { kind: crate::function::PUT_OBJECT, rounds: 1 };
+    /// Reads that object so many times.
+    pub const fn read_object(times: u64) -> Self {
+        Self { kind: crate::function::READ_OBJECT, rounds: times }
     }
 
     /// Runs for about so long on the core that this is called on.

@@ -5,6 +5,7 @@
 //! thrown away. A side that fails takes itself out of its row and leaves its reason there.
 
 mod cold;
+mod data;
 mod fresh;
 mod http;
 mod idle;
@@ -40,7 +41,7 @@ pub struct Plan {
     pub node: Option<(String, u32)>,
     /// Numbers of tenants; those of the row when empty.
     pub tenants: Vec<usize>,
-    /// Of the node, in the rows of [`ISOLATION`].
+    /// Of the node, in the rows of [`ISOLATION`] and [`DATA`].
     pub workers: Workers,
     /// There, of the mode `blind`; the controller's own number when absent.
     pub buffer_cores: Option<u32>,
@@ -151,8 +152,13 @@ pub const ISOLATION: [Planned; 5] = [
 ];
 
 /// Every row about functions with data.
-pub const DATA: [Planned; 1] =
-    [Planned { name: "suspend", measure: |kit, plan| alone(suspend::row(kit, plan)) }];
+pub const DATA: [Planned; 5] = [
+    Planned { name: "suspend", measure: |kit, plan| alone(suspend::row(kit, plan)) },
+    Planned { name: "cache", measure: |kit, plan| alone(data::cache(kit, plan)) },
+    Planned { name: "broker", measure: |kit, plan| alone(data::broker(kit, plan)) },
+    Planned { name: "kv", measure: |kit, plan| alone(data::kv(kit, plan)) },
+    Planned { name: "object", measure: |kit, plan| alone(data::object(kit, plan)) },
+];
 
 /// A policy of those rows, by its name.
 pub fn policy_named(name: &str) -> Result<String, String> {

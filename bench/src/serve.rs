@@ -1,5 +1,5 @@
 //! The other process of a side: this program again, as a worker behind the bare ring or as a plain
-//! HTTP server, or on its way to become a node or an isolation controller. It ends with its standard input or with the thread
+//! HTTP server, or on its way to become a node or what a node needs. It ends with its standard input or with the thread
 //! that started it.
 
 use std::ffi::CString;
@@ -28,6 +28,9 @@ pub struct Serve {
     /// What `node` becomes.
     #[arg(long)]
     program: Option<PathBuf>,
+    /// What that is given.
+    #[arg(long = "argument", value_name = "ARGUMENT")]
+    arguments: Vec<String>,
     /// Where the libraries lie.
     #[arg(long)]
     directory: Option<PathBuf>,
@@ -47,7 +50,8 @@ impl Serve {
     pub fn run(&self) -> anyhow::Result<()> {
         if self.mode == "node" {
             let cores = [&[self.core], &*self.other_cores].concat();
-            return become_program(self.program.as_deref().context("--program is missing")?, &cores);
+            let program = self.program.as_deref().context("--program is missing")?;
+            return become_program(program, &self.arguments, &cores);
         }
         // Before the death signal is set: descriptor 3 must be the parent's, not one of ours.
         let memory = (self.mode != "http").then(|| mfaas_ring::take_inherited(line::FD_LINE)).transpose()?;

@@ -125,6 +125,11 @@ impl Programs {
         self.find("mfaas-isolation", "cargo build --release -p mfaas-isolation-controller")
     }
 
+    /// The data broker.
+    pub fn broker(&self) -> anyhow::Result<PathBuf> {
+        self.find("mfaas-broker", "cargo build --release -p mfaas-broker")
+    }
+
     fn find(&self, name: &str, how: &str) -> anyhow::Result<PathBuf> {
         let program = self.directory.join(name);
         anyhow::ensure!(program.is_file(), "{name} is not in {}: `{how}`", self.directory.display());

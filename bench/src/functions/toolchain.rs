@@ -25,6 +25,7 @@ pub(super) struct Built {
     pub(super) as_linked: Vec<u8>,
     pub(super) smallest: Vec<u8>,
     pub(super) waiting: Vec<u8>,
+    pub(super) data: Vec<u8>,
     pub(super) library: Vec<u8>,
 }
 
@@ -52,6 +53,7 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
         as_linked: toolchain.shared(&image, "as_linked", (linker, "host"), &hosted)?,
         smallest: toolchain.shared(&own.join("smallest.rs"), "smallest", (rewriter, "host"), &smallest)?,
         waiting: toolchain.shared(&own.join("waiting.rs"), "waiting", (rewriter, "host"), &hosted)?,
+        data: toolchain.shared(&own.join("data.rs"), "data", (rewriter, "host"), &hosted)?,
         library: toolchain.shared(&own.join("library.rs"), "library", (linker, "machine"), &[])?,
     })
 }

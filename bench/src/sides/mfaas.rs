@@ -5,6 +5,7 @@
 //! It must never reach into the runtime: what it measures is what a node has.
 
 mod callers;
+mod data;
 mod executor;
 mod home;
 mod node;
@@ -26,6 +27,7 @@ use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create}
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use callers::{Callers, Shown};
+pub use data::Data;
 pub use executor::{InExecutor, InProcess, Kept, Kill, LOOK_US, Loaded, WaitingInExecutor};
 pub use node::{DISPATCHER_THREAD, INGRESS_THREADS, Node, become_program, on_cores};
 pub use site::{BulkTarget, More, Pools, Site, Target, Tenant};
@@ -346,7 +348,7 @@ impl Drop for Worker {
 fn loaded(kit: &Kit, form: Form, served: &mut Vec<Served>, load_max: Duration) -> anyhow::Result<SlabWriter> {
     let verification = match form {
         Form::AsLinked => Verification::Waived,
-        Form::Hosted | Form::Smallest | Form::Waiting | Form::Library => Verification::Required,
+        Form::Hosted | Form::Smallest | Form::Waiting | Form::Data | Form::Library => Verification::Required,
     };
     let mut slab = SlabWriter::new(SlabGeometry::NODE, verification)?;
     let begin = Instant::now();

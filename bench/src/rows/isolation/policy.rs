@@ -402,7 +402,7 @@ impl Controller {
     fn start(kit: &Kit, policy: Policy, cores: &[usize]) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("a directory for the controller")?;
         let log = fs::File::create(directory.path().join("log")).context("make the controller's log")?;
-        let child = on_cores(kit, &kit.programs.isolation()?, cores)?
+        let child = on_cores(kit, (&kit.programs.isolation()?, &["serve"]), cores)?
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("MFAAS_ISOLATION_SOCKET", directory.path().join("socket"))
             .env("MFAAS_STATE_DIR", directory.path().join("state"))

@@ -17,23 +17,25 @@ use mfaas_attest::{
     ServingSet, ShardRef, Statement, sign, tree_of,
 };
 use mfaas_ident::{
-    Access, AliasName, Budget, Class, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit,
-    TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, Bindings, Budget, Class, DataAccess, DeploymentId, Digest, Epoch, FunctionName,
+    HandlerPath, MemoryLimit, ResourceName, TenantName, ToolchainId, VersionNumber,
 };
 use mfaas_rules::profiles::lints;
 
 /// How long the keys and the serving set are valid: longer than any run.
 const VALID: TimeDelta = TimeDelta::hours(12);
-/// What every tenant calls its function.
+/// What a tenant calls its function that has one alone.
 const FUNCTION: &str = "function";
 /// What the artifact calls its compiler. The set accepts this one alone.
 const TOOLCHAIN: &[u8] = b"the compiler of the benchmark's checkout";
 
-/// The one function of a tenant.
+/// A function of a tenant.
 #[derive(Debug, Clone)]
 pub(super) struct Deployed {
     /// Whose it is.
     pub(super) tenant: String,
+    /// What it is called.
+    pub(super) function: String,
     /// Its image.
     pub(super) image: Vec<u8>,
     /// CPU time of one call.
@@ -42,19 +44,31 @@ pub(super) struct Deployed {
     pub(super) memory: MemoryLimit,
     /// Which workers run it.
     pub(super) class: Class,
+    /// What it reaches, and its tenant is granted.
+    pub(super) bindings: Bindings,
 }
 
 impl Deployed {
-    /// A function that answers in microseconds.
+    /// The one function of a tenant.
+    pub(super) fn only(
+        tenant: &str,
+        image: Vec<u8>,
+        class: Class,
+        (budget, memory): (Budget, MemoryLimit),
+    ) -> Self {
+        let (tenant, function) = (tenant.to_owned(), FUNCTION.to_owned());
+        Self { tenant, function, image, budget, memory, class, bindings: Bindings::new() }
+    }
+
+    /// One that answers in microseconds.
     pub(super) fn micro(tenant: &str, image: Vec<u8>, budget_us: u64) -> anyhow::Result<Self> {
-        let budget = Budget::from_micros(budget_us)?;
-        let (memory, class) = (MemoryLimit::DEFAULT, Class::Micro);
-        Ok(Self { tenant: tenant.to_owned(), image, budget, memory, class })
+        let limits = (Budget::from_micros(budget_us)?, MemoryLimit::DEFAULT);
+        Ok(Self::only(tenant, image, Class::Micro, limits))
     }
 
     /// Where HTTP callers find it.
     pub(super) fn path(&self) -> String {
-        format!("/f/{}/{FUNCTION}", self.tenant)
+        format!("/f/{}/{}", self.tenant, self.function)
     }
 }
 
@@ -116,7 +130,7 @@ impl Home {
             .iter()
             .map(|deployed| self.write_function(deployed, &online, now))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        functions.sort_by(|one, other| one.tenant.cmp(&other.tenant));
+        functions.sort_by(|one, other| (&one.tenant, &one.name).cmp(&(&other.tenant, &other.name)));
         self.write("root.pub", root.public().to_pem()?.as_bytes())?;
         self.write("state/key-list.dsse", &sign(&key_list(&online, now), &[&root])?)?;
         let (root, shards) = tree_of(functions)?;
@@ -140,11 +154,11 @@ impl Home {
         self.write_blob(&deployed.image)?;
         Ok(ServedFunction {
             tenant,
-            name: FunctionName::parse(FUNCTION)?,
+            name: FunctionName::parse(&deployed.function)?,
             aliases: BTreeMap::from([(AliasName::live(), served.version)]),
             versions: vec![served],
             revoked: BTreeSet::new(),
-            resources: BTreeMap::new(),
+            resources: granted(&deployed.bindings),
         })
     }
 
@@ -155,6 +169,11 @@ impl Home {
     fn write(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
         write(&self.path(name), bytes)
     }
+}
+
+/// What a tenant has to be granted for its function to reach what it binds.
+fn granted(bindings: &Bindings) -> BTreeMap<ResourceName, DataAccess> {
+    bindings.values().map(|binding| (binding.resource.clone(), binding.access)).collect()
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
@@ -219,7 +238,7 @@ fn admission(
     let nothing = Digest::of(b"");
     Ok(Admission {
         tenant: tenant.clone(),
-        function: FunctionName::parse(FUNCTION)?,
+        function: FunctionName::parse(&deployed.function)?,
         version: served.version,
         deployment: DeploymentId(uuid::Uuid::nil()),
         artifact: served.digest,
@@ -229,7 +248,9 @@ fn admission(
         memory_bytes: deployed.memory,
         // Calls without a token and calls with one are of the same function.
         declared: Some(Declared::default()),
-        fields: Some(Fields::new(Access::Public).with_class(deployed.class)),
+        fields: Some(
+            Fields::new(Access::Public).with_class(deployed.class).with_bindings(&deployed.bindings),
+        ),
         source_upload: nothing,
         source_tree: nothing,
         toolchain: toolchain(),

@@ -89,22 +89,29 @@ impl Node {
     }
 }
 
-/// In a process between this program and a node, or an isolation controller: sets what that is to have from its first
-/// instruction on, then becomes it.
-pub fn become_program(program: &Path, cores: &[usize]) -> anyhow::Result<()> {
+/// In a process between this program and a node, or what a node needs: sets what that is to have from its first instruction on,
+/// then becomes it.
+pub fn become_program(program: &Path, arguments: &[String], cores: &[usize]) -> anyhow::Result<()> {
     die_with_parent()?;
     pin_to(cores)?;
     // Returns only when it failed.
-    Err(Command::new(program).arg("serve").exec()).with_context(|| format!("run {}", program.display()))
+    Err(Command::new(program).args(arguments).exec()).with_context(|| format!("run {}", program.display()))
 }
 
 /// A process that becomes `program` on these cores and ends with this thread.
-pub fn on_cores(kit: &Kit, program: &Path, cores: &[usize]) -> anyhow::Result<Command> {
+pub fn on_cores(
+    kit: &Kit,
+    (program, arguments): (&Path, &[&str]),
+    cores: &[usize],
+) -> anyhow::Result<Command> {
     let (first, others) = cores.split_first().context("a program without cores")?;
     let mut command = Command::new(kit.programs.bench()?);
     command.args(["serve", "node", "--core", &first.to_string()]);
     for core in others {
         command.args(["--other-core", &core.to_string()]);
+    }
+    for argument in arguments {
+        command.args(["--argument", *argument]);
     }
     command.arg("--program").arg(program).env_clear();
     Ok(command)
@@ -112,7 +119,7 @@ pub fn on_cores(kit: &Kit, program: &Path, cores: &[usize]) -> anyhow::Result<Co
 
 fn spawn(kit: &Kit, cores: &[usize], home: &Home, variables: &[Variable]) -> anyhow::Result<Child> {
     let log = File::create(home.path("node.log")).context("make the node's log")?;
-    on_cores(kit, &kit.programs.node()?, cores)?
+    on_cores(kit, (&kit.programs.node()?, &["serve"]), cores)?
         .envs(home.environment())
         .envs(variables.iter().cloned())
         .stdin(Stdio::null())

@@ -180,7 +180,7 @@ impl Site {
         let mut bulk = None;
         if let Some(Example { image, budget, memory }) = more.bulk {
             variables.extend(of_bulk_workers(cores.len(), memory));
-            let one = Deployed { tenant: BULK_TENANT.to_owned(), image, budget, memory, class: Class::Bulk };
+            let one = Deployed::only(BULK_TENANT, image, Class::Bulk, (budget, memory));
             bulk = Some(one.path());
             deployed.push(one);
         }

@@ -62,6 +62,10 @@ pub(super) struct BenchNoisyNeighbour {
 pub(super) struct BenchData {
     #[command(flatten)]
     measuring: Measuring,
+    /// What the node's workers do when nobody calls: parked (they sleep) or polling (one worker, on a core of its own); parked when
+    /// absent.
+    #[arg(long, value_name = "WORKERS")]
+    workers: Option<String>,
 }
 
 impl BenchNode {
@@ -98,7 +102,9 @@ impl BenchData {
     }
 
     fn arguments(&self, json: bool) -> Vec<OsString> {
-        self.measuring.arguments_of(DATA, json)
+        let mut arguments = self.measuring.arguments_of(DATA, json);
+        add(&mut arguments, "--workers", self.workers.as_ref());
+        arguments
     }
 }
 

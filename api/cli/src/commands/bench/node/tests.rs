@@ -27,8 +27,8 @@ fn the_program_is_asked_for_what_was_typed_and_nothing_else() {
     let noisy = BenchNoisyNeighbour { measuring: measuring() };
     let typed = "noisy-neighbour --rounds 16 --rows warm,cold --json j --quick";
     assert_eq!(noisy.arguments(false).join(OsStr::new(" ")), typed);
-    let data = BenchData { measuring: measuring() };
-    let typed = "data --rounds 16 --rows warm,cold --json j --quick";
+    let data = BenchData { measuring: measuring(), workers: Some("polling".to_owned()) };
+    let typed = "data --rounds 16 --rows warm,cold --json j --quick --workers polling";
     assert_eq!(data.arguments(false).join(OsStr::new(" ")), typed);
     assert_eq!(BenchNoisyNeighbour::default().arguments(true), ["noisy-neighbour", "--json", "-"]);
 }

@@ -1,0 +1,77 @@
+//! A function of the executor that reaches data: for the same again and again, one after the other, so that a call with many
+//! beside one with few shows what one takes.
+
+use bench_function::{
+    ANSWER_BYTES, Constants, GET, OBJECT_BYTES, PUT, PUT_OBJECT, READ_OBJECT, REQUEST_BYTES, work,
+};
+use mfaas_abi::{DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, OperationKind};
+use mfaas_shim::{Handling, Operation, Reply};
+
+#[used]
+static CONSTANTS: Constants = Constants::PLACE;
+
+/// Of the value, and of the object.
+const KEY: &[u8] = b"key";
+/// The one binding that the function has.
+const BINDING: u32 = 0;
+
+/// The entry that the executor calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
+    mfaas_shim::enter(call, |request| -> Handling {
+        let request: [u8; REQUEST_BYTES] = *request.body.first_chunk().expect("a request of 64 bytes or more");
+        Box::pin(async move {
+            let constants = std::hint::black_box(&CONSTANTS);
+            match constants.kind {
+                PUT => put(constants.rounds as usize).await,
+                PUT_OBJECT => put_object().await,
+                GET => {
+                    for _ in 0..constants.rounds {
+                        get().await;
+                    }
+                }
+                READ_OBJECT => {
+                    for _ in 0..constants.rounds {
+                        read_object().await;
+                    }
+                }
+                _ => {}
+            }
+            let mut answer = [0; ANSWER_BYTES];
+            let bytes = work(constants, &request, &mut answer);
+            Reply::of(answer[..bytes].to_vec())
+        })
+    })
+}
+
+async fn put(bytes: usize) {
+    let value = vec![7; bytes];
+    ask(KvRequest::Put { key: KEY, value: &value, expiry: KvExpiry::Never }.encode(BINDING)).await;
+}
+
+async fn get() {
+    let request = KvRequest::Get { keys: vec![KEY] };
+    let outcome = ask(request.encode(BINDING)).await;
+    let reply = KvReply::decode(&outcome, &request).expect("a reply to a get");
+    let KvReply::Values(values) = reply else { panic!("{reply:?}") };
+    assert!(values[0].is_some_and(|value| value.last() == Some(&7)), "the value is there");
+}
+
+async fn put_object() {
+    let bytes = vec![7; OBJECT_BYTES];
+    ask(ObjectRequest::Put { name: KEY, upload: None, bytes: &bytes }.encode(BINDING)).await;
+}
+
+async fn read_object() {
+    let request = ObjectRequest::Read { name: KEY, offset: 0, bytes: OBJECT_BYTES as u32 };
+    let outcome = ask(request.encode(BINDING)).await;
+    let reply = ObjectReply::decode(&outcome, &request).expect("a reply to a read");
+    let ObjectReply::Piece(Some((_, piece))) = reply else { panic!("the object is there") };
+    assert!(piece.len() == OBJECT_BYTES && piece.last() == Some(&7), "the object is whole");
+}
+
+async fn ask(operation: Vec<u8>) -> Vec<u8> {
+    let outcome = Operation::new(OperationKind::Data, operation).await;
+    assert!(outcome.code == DONE, "{} {}", outcome.code, String::from_utf8_lossy(&outcome.bytes));
+    outcome.bytes
+}

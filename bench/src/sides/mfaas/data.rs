@@ -1,0 +1,248 @@
+//! A node with a data broker of its own over a PostgreSQL of its own, and functions of one tenant that reach the same resource.
+//!
+//! Beside it the clients that a function has no need of: of the same database, and of the same directory of objects.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use mfaas_ident::{Binding, Bindings, DataAccess, ResourceKind};
+use mfaas_test_postgres::{Cluster, OWNER};
+use object_store::ObjectStoreExt as _;
+use object_store::local::LocalFileSystem;
+
+use super::BUDGET_US;
+use super::home::Deployed;
+use super::node::{Started, TENANT, Variable, of_one_worker, on_cores};
+use crate::function::{Constants, OBJECT_BYTES};
+use crate::functions::{Form, Kind, request, verified};
+use crate::sides::http::Client;
+use crate::sides::{Kit, Side, Timing};
+use crate::sys::{pin, pin_to, stamp};
+
+/// What all functions bind, and what they call it.
+const RESOURCE: &str = "bench-data";
+const BINDING: &str = "data";
+/// Operations a second that a tenant may ask for: more than there are.
+const OPERATIONS: &str = "10000000";
+/// Where Debian has its programs.
+const POSTGRESQL: &str = "/usr/lib/postgresql";
+/// Until the broker has made its tables and listens.
+const BROKER_WAIT_MAX: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The node, its broker and the database.
+pub struct Data {
+    // Ended in this order.
+    started: Started,
+    _broker: Broker,
+    functions: Vec<(String, Constants)>,
+    own_core: Option<usize>,
+    database: Database,
+}
+
+/// A database, and where objects lie beside it.
+struct Database {
+    cluster: Cluster,
+    name: String,
+    directory: tempfile::TempDir,
+}
+
+/// The broker; it ends with this value.
+struct Broker(Child);
+
+impl Data {
+    /// Starts it, with functions that reach a resource of this kind: first one that puts there what others look at, which has
+    /// done so then. Of one worker that has a core for itself, where one is named.
+    pub fn start(
+        kit: &Kit,
+        own_core: Option<usize>,
+        resource: ResourceKind,
+        functions: &[(&str, Kind)],
+    ) -> anyhow::Result<Self> {
+        let database = Database::start(kit)?;
+        let broker = Broker::start(kit, &database)?;
+        let deployed = functions.iter().map(|(name, kind)| deployed(kit, resource, name, *kind));
+        let deployed: Vec<Deployed> = deployed.collect::<anyhow::Result<_>>()?;
+        let mut variables: Vec<Variable> = vec![("MFAAS_BROKER_SOCKET", database.socket().into())];
+        variables.extend(own_core.into_iter().flat_map(of_one_worker));
+        let started = Started::over(kit, &kit.cores.both(), &deployed, &variables)?;
+        let functions = functions.iter().map(|(name, kind)| ((*name).to_owned(), kind.constants(0)));
+        Ok(Self { started, _broker: broker, functions: functions.collect(), own_core, database })
+    }
+
+    /// Calls of one of the functions.
+    pub fn calls(&self, name: &str) -> anyhow::Result<Calls> {
+        let found = self.functions.iter().find(|(function, _)| function == name);
+        let (function, constants) = found.context("no such function")?;
+        let client = Client::connect(self.started.address(), &format!("/f/{TENANT}/{function}"))?;
+        Ok(Calls { client, constants: *constants, own_core: self.own_core, number: 0 })
+    }
+
+    /// The same value by a client of the database.
+    pub fn database_client(&self) -> anyhow::Result<DatabaseClient> {
+        let Database { cluster, name, .. } = &self.database;
+        let mut client = postgres::Client::connect(&cluster.url(name, OWNER), postgres::NoTls)
+            .context("connect to the database")?;
+        let get = client.prepare("SELECT value FROM mfaas_data.entries WHERE resource = $1 AND key = $2")?;
+        Ok(DatabaseClient { client, get })
+    }
+
+    /// The same object by a client of the directory.
+    pub fn object_client(&self) -> anyhow::Result<ObjectClient> {
+        let objects = self.database.objects();
+        let file = only_file(&objects.join("numbered"))?;
+        let path = object_store::path::Path::from_filesystem_path(&file).context("the object's path")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().build().context("a runtime")?;
+        Ok(ObjectClient { store: LocalFileSystem::new(), path, runtime })
+    }
+}
+
+/// A function that reaches the resource.
+fn deployed(kit: &Kit, kind: ResourceKind, name: &str, does: Kind) -> anyhow::Result<Deployed> {
+    let image = kit.functions.file(Form::Data, &does.constants(0));
+    let binding = Binding { kind, resource: RESOURCE.parse()?, access: DataAccess::Write };
+    let bindings = Bindings::from([(BINDING.parse()?, binding)]);
+    let function = name.to_owned();
+    Ok(Deployed { function, bindings, ..Deployed::micro(TENANT, image, BUDGET_US)? })
+}
+
+impl Database {
+    /// Starts it on both cores, as the node is.
+    fn start(kit: &Kit) -> anyhow::Result<Self> {
+        ensure!(Path::new(POSTGRESQL).is_dir(), "PostgreSQL is not installed at {POSTGRESQL}");
+        pin_to(&kit.cores.both())?;
+        let cluster = Cluster::start();
+        pin(kit.cores.caller)?;
+        let name = cluster.create_database();
+        let directory = tempfile::tempdir().context("a directory for the broker")?;
+        Ok(Self { cluster, name, directory })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("broker.sock")
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.directory.path().join("objects")
+    }
+}
+
+impl Broker {
+    /// Starts the broker on both cores and waits until it listens.
+    fn start(kit: &Kit, database: &Database) -> anyhow::Result<Self> {
+        std::fs::create_dir(database.objects()).context("a directory for objects")?;
+        let objects = format!("file://{}", database.objects().display());
+        let child = on_cores(kit, (&kit.programs.broker()?, &[]), &kit.cores.both())?
+            .env("MFAAS_BROKER_SOCKET", database.socket())
+            .env("MFAAS_DATA_DATABASE_URL", database.cluster.url(&database.name, OWNER))
+            .env("MFAAS_OBJECTS_URL", objects)
+            .env("MFAAS_DATA_OPERATIONS", OPERATIONS)
+            .env("MFAAS_LOG", "warn")
+            .stdin(Stdio::null())
+            .spawn()
+            .context("start the broker")?;
+        let mut broker = Self(child);
+        let begin = Instant::now();
+        while !database.socket().exists() {
+            let ended = broker.0.try_wait().context("look after the broker")?;
+            ensure!(ended.is_none(), "the broker ended: {ended:?}");
+            ensure!(begin.elapsed() < BROKER_WAIT_MAX, "the broker does not listen");
+            std::thread::sleep(LOOK);
+        }
+        Ok(broker)
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Calls of a function over HTTP.
+pub struct Calls {
+    client: Client,
+    constants: Constants,
+    own_core: Option<usize>,
+    number: u64,
+}
+
+impl Side for Calls {
+    fn protections(&self) -> String {
+        let workers = match self.own_core {
+            None => "workers that sleep when nobody calls",
+            Some(_) => "one worker that looks for the next call on a core of its own",
+        };
+        format!("all that node and broker run with; the tenant's own pool, {workers}")
+    }
+
+    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
+        self.number += 1;
+        let request = request(self.number);
+        let sent = stamp();
+        let answer = self.client.post(&request)?;
+        let answered = stamp();
+        verified(&self.constants, &request, &answer)?;
+        Ok(Timing { sent, answered })
+    }
+}
+
+/// A client of the database.
+pub struct DatabaseClient {
+    client: postgres::Client,
+    get: postgres::Statement,
+}
+
+impl Side for DatabaseClient {
+    fn protections(&self) -> String {
+        "none: a client in this process, over one connection, with a prepared statement".to_owned()
+    }
+
+    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
+        let sent = stamp();
+        let row = self.client.query_one(&self.get, &[&RESOURCE, &&b"key"[..]]).context("ask the database")?;
+        let value: &[u8] = row.try_get(0).context("a value")?;
+        let is_there = value.last() == Some(&7);
+        let answered = stamp();
+        ensure!(is_there, "the database has another value");
+        Ok(Timing { sent, answered })
+    }
+}
+
+/// A client of the directory in which objects lie.
+pub struct ObjectClient {
+    store: LocalFileSystem,
+    path: object_store::path::Path,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Side for ObjectClient {
+    fn protections(&self) -> String {
+        "none: object_store in this process, on the directory".to_owned()
+    }
+
+    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
+        let sent = stamp();
+        let bytes = self.runtime.block_on(self.store.get_range(&self.path, 0..OBJECT_BYTES as u64))?;
+        let answered = stamp();
+        ensure!(bytes.len() == OBJECT_BYTES && bytes.last() == Some(&7), "the object is another one");
+        Ok(Timing { sent, answered })
+    }
+}
+
+/// The one file in directories of a directory.
+fn only_file(directory: &Path) -> anyhow::Result<PathBuf> {
+    let mut files = Vec::new();
+    for below in std::fs::read_dir(directory).context("a store of objects")? {
+        for file in std::fs::read_dir(below?.path())? {
+            files.push(file?.path());
+        }
+    }
+    match files.pop() {
+        Some(file) if files.is_empty() => Ok(file),
+        _ => anyhow::bail!("{} has not one file alone", directory.display()),
+    }
+}
