@@ -1152,6 +1152,20 @@ GRANT SELECT ON version_bindings TO mfaas_server;
 GRANT SELECT ON version_bindings TO mfaas_signer;
 GRANT INSERT (tenant, function, version, name, kind, resource, access) ON version_bindings TO mfaas_signer;
 
+CREATE TABLE version_calls (
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    name text NOT NULL,
+    callee text NOT NULL,
+    CONSTRAINT version_calls_pkey PRIMARY KEY (tenant, function, version, name),
+    CONSTRAINT version_calls_callee_valid CHECK ((callee ~ '^[a-z][a-z0-9_-]{0,62}$'::text)),
+    CONSTRAINT version_calls_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
+);
+GRANT SELECT ON version_calls TO mfaas_server;
+GRANT SELECT ON version_calls TO mfaas_signer;
+GRANT INSERT (tenant, function, version, name, callee) ON version_calls TO mfaas_signer;
+
 CREATE TABLE version_crates (
     tenant text NOT NULL,
     function text NOT NULL,

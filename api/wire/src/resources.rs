@@ -1,7 +1,7 @@
 //! Resources: data of the site that functions bind, and which tenants may.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Bindings, DataAccess, ResourceKind, ResourceName, TenantName};
+use mfaas_ident::{Binding, Bindings, DataAccess, ResourceKind, ResourceName, TenantName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -69,11 +69,16 @@ pub struct ResourceGrantView {
     pub granted_by: String,
 }
 
-/// Bindings on one line, for example `links (read kv short-links)`; `-` for none.
+/// Bindings on one line, for example `links (read kv short-links), rank (call rank-eu)`; `-` for none.
 pub fn bindings_text(bindings: &Bindings) -> String {
     let texts: Vec<_> = bindings
         .iter()
-        .map(|(name, bound)| format!("{name} ({} {} {})", bound.access, bound.kind, bound.resource))
+        .map(|(name, bound)| match bound {
+            Binding::Resource(bound) => {
+                format!("{name} ({} {} {})", bound.access, bound.kind, bound.resource)
+            }
+            Binding::Function(bound) => format!("{name} (call {})", bound.function),
+        })
         .collect();
     if texts.is_empty() { "-".to_owned() } else { texts.join(", ") }
 }

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use mfaas_ident::{
     Access as AccessWord, Class as ClassWord, DataAccess as DataAccessWord,
-    IdentitySource as IdentitySourceWord, Isolation as IsolationWord, ResourceKind as ResourceKindWord,
-    Role as RoleWord, Scope as ScopeWord,
+    FunctionBinding as FunctionBindingWord, IdentitySource as IdentitySourceWord, Isolation as IsolationWord,
+    ResourceKind as ResourceKindWord, Role as RoleWord, Scope as ScopeWord,
 };
 use mfaas_rules::review::{HotspotState as HotspotStateWord, ReviewState as ReviewStateWord};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
@@ -142,14 +142,19 @@ fn event_frame() -> Schema {
 }
 
 fn binding() -> Schema {
-    ObjectBuilder::new()
+    let resource = ObjectBuilder::new()
         .property("kind", ResourceKind::schema())
         .property("resource", ResourceName::schema())
         .property("access", DataAccess::schema())
         .required("kind")
         .required("resource")
-        .required("access")
-        .into()
+        .required("access");
+    let function = ObjectBuilder::new()
+        .property("kind", one_of([FunctionBindingWord::KIND]))
+        .property("function", FunctionName::schema())
+        .required("kind")
+        .required("function");
+    AnyOfBuilder::new().item(resource).item(function).into()
 }
 
 fn number(min: i64, max: i64, format: KnownFormat) -> ObjectBuilder {

@@ -173,6 +173,9 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF1206, 504),
     (codes::MF1207, 400),
     (codes::MF1208, 507),
+    (codes::MF1209, 422),
+    (codes::MF1210, 502),
+    (codes::MF1211, 422),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

@@ -46,16 +46,22 @@ fn a_binding_is_described_as_it_is_written() {
     let bindings: mfaas_ident::Bindings =
         serde_json::from_value(serde_json::json!({ "links": binding })).unwrap();
     assert_eq!(bindings_text(&bindings), "links (read kv short-links)");
+    let calls: mfaas_ident::Bindings =
+        serde_json::from_str(r#"{"rank": {"kind": "function", "function": "rank-eu"}}"#).unwrap();
+    assert_eq!(bindings_text(&calls), "rank (call rank-eu)");
     assert_eq!(bindings_text(&mfaas_ident::Bindings::new()), "-");
     let described = serde_json::to_value(crate::schema::Binding::schema()).unwrap();
-    let required = described["required"].as_array().unwrap();
-    let written = serde_json::to_value(bindings).unwrap()["links"].clone();
-    let written = written.as_object().unwrap();
-    assert!(required.len() == written.len(), "{described}");
-    for (name, word) in written {
-        assert!(required.contains(&name.as_str().into()), "{name}: {described}");
-        let words = &described["properties"][name]["enum"];
-        assert!(words.is_null() || words.as_array().unwrap().contains(word), "{name}: {described}");
+    for (bindings, name, form) in [(bindings, "links", 0), (calls, "rank", 1)] {
+        let described = &described["anyOf"][form];
+        let required = described["required"].as_array().unwrap();
+        let written = serde_json::to_value(bindings).unwrap()[name].clone();
+        let written = written.as_object().unwrap();
+        assert!(required.len() == written.len(), "{described}");
+        for (name, word) in written {
+            assert!(required.contains(&name.as_str().into()), "{name}: {described}");
+            let words = &described["properties"][name]["enum"];
+            assert!(words.is_null() || words.as_array().unwrap().contains(word), "{name}: {described}");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What operations on data are written with.
+//! What operations on bindings are written with.
 //!
 //! ```text
 //! operation := u32 binding · u8 kind · fields of the kind
@@ -14,6 +14,14 @@ use alloc::vec::Vec;
 pub fn split_binding(operation: &[u8]) -> Option<(u32, &[u8])> {
     let (binding, request) = operation.split_first_chunk::<4>()?;
     Some((u32::from_le_bytes(*binding), request))
+}
+
+/// The operation that asks a binding for something: what [`split_binding`] reads.
+pub fn with_binding(binding: u32, request: &[u8]) -> Vec<u8> {
+    let mut operation = Vec::with_capacity(size_of::<u32>() + request.len());
+    operation.extend_from_slice(&binding.to_le_bytes());
+    operation.extend_from_slice(request);
+    operation
 }
 
 pub(crate) fn put_u32(to: &mut Vec<u8>, number: usize) {

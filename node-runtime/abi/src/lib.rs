@@ -13,6 +13,7 @@ pub mod frame;
 pub mod symbols;
 
 mod call;
+mod callee;
 mod content_type;
 mod fields;
 mod kv;
@@ -24,8 +25,9 @@ mod suspended;
 pub use call::{
     ABI_VERSION, ArenaHeader, Call, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span, WAITS,
 };
+pub use callee::CalleeReply;
 pub use content_type::ContentType;
-pub use fields::split_binding;
+pub use fields::{split_binding, with_binding};
 pub use kv::{KvExpiry, KvReply, KvRequest};
 pub use log::{Level, LogEntry, LogReader, log_entry_header};
 pub use object::{ObjectReply, ObjectRequest};

@@ -27,12 +27,15 @@ pub enum OperationKind {
     /// Something of the data that the function binds: what stands in front of it is a binding
     /// ([`crate::split_binding`]), and its kind says what stands behind that.
     Data = 3,
+    /// A call of the function behind a binding: what stands behind the binding is the body of the request. Its outcome is a
+    /// [`crate::CalleeReply`].
+    Call = 4,
 }
 
 impl OperationKind {
     /// The kind with this number, if there is one. Numbers from a function are hostile.
     pub fn from_u32(number: u32) -> Option<Self> {
-        [Self::Sleep, Self::Cancel, Self::Data].into_iter().find(|kind| *kind as u32 == number)
+        [Self::Sleep, Self::Cancel, Self::Data, Self::Call].into_iter().find(|kind| *kind as u32 == number)
     }
 }
 

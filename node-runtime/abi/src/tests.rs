@@ -11,8 +11,9 @@ use crate::frame::{
     encode_headers, encode_request, encode_response,
 };
 use crate::{
-    ContentType, KvExpiry, KvReply, KvRequest, Level, LogReader, ObjectReply, ObjectRequest, OperationKind,
-    Record, Records, Status, SuspendedFrame, limits, log_entry_header, split_binding,
+    CalleeReply, ContentType, KvExpiry, KvReply, KvRequest, Level, LogReader, ObjectReply, ObjectRequest,
+    OperationKind, Record, Records, Status, SuspendedFrame, limits, log_entry_header, split_binding,
+    with_binding,
 };
 
 fn request() -> Vec<u8> {
@@ -251,7 +252,8 @@ fn what_a_call_that_waits_says_is_read_as_it_was_said() {
     assert_eq!((read.records.collect::<Vec<_>>(), read.state), (vec![sleep, cancel], &b"state"[..]));
     let kinds = [sleep, cancel].map(|record| OperationKind::from_u32(record.code));
     assert_eq!(kinds, [Some(OperationKind::Sleep), Some(OperationKind::Cancel)]);
-    assert_eq!([0, 4].map(OperationKind::from_u32), [None; 2]);
+    assert_eq!([3, 4].map(OperationKind::from_u32), [Some(OperationKind::Data), Some(OperationKind::Call)]);
+    assert_eq!([0, 5].map(OperationKind::from_u32), [None; 2]);
 }
 
 #[test]
@@ -410,4 +412,14 @@ fn a_request_names_no_more_keys_than_an_operation_may() {
     let keys = |count| KvRequest::Get { keys: vec![&b"k"[..]; count] }.encode(0);
     assert!(KvRequest::decode(&keys(limits::KV_KEYS_MAX)[4..]).is_some());
     assert!(KvRequest::decode(&keys(limits::KV_KEYS_MAX + 1)[4..]).is_none());
+}
+
+#[test]
+fn what_a_called_function_answered_is_read_as_it_was_said() {
+    for reply in [CalleeReply { http_status: 200, body: b"[1]" }, CalleeReply { http_status: 599, body: b"" }]
+    {
+        assert_eq!(CalleeReply::decode(&reply.encode()), Some(reply));
+    }
+    assert_eq!([&b""[..], b"1"].map(CalleeReply::decode), [None; 2]);
+    assert_eq!(split_binding(&with_binding(7, b"request")), Some((7, &b"request"[..])));
 }

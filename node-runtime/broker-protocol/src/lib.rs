@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// What both sides have to speak.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// What is asked of a resource at once, in bytes: two values and all keys of one operation.
 pub const REQUEST_BYTES_MAX: usize = 272 << 10;
 /// A message, in bytes: a request, and what stands around it.
@@ -54,6 +54,8 @@ pub enum ToBroker {
         call: u64,
         /// Whose it is.
         caller: Caller,
+        /// A call that has begun and makes this one: this one sees what that one has changed, and its commit is part of that one.
+        made_by: Option<u64>,
     },
     /// It asks for something: [`FromBroker::Outcome`] tells what comes of it.
     Operate {
@@ -71,7 +73,7 @@ pub enum ToBroker {
         #[serde(with = "serde_bytes")]
         request: Vec<u8>,
     },
-    /// The call has succeeded: what it changed is to take effect. [`FromBroker::Committed`] tells whether it did.
+    /// The call has succeeded: what it changed is to take effect, or to be part of the call that made it. [`FromBroker::Committed`] tells whether it did.
     Commit {
         /// The call, which is over.
         call: u64,
@@ -130,6 +132,8 @@ pub enum CommitResult {
     Unknown,
     /// Nothing did: a resource that it would have stored something in holds as much as it may.
     Full,
+    /// Nothing did: it is more than the call that made it may see or change.
+    TooMuch,
 }
 
 /// Bytes that are no message.

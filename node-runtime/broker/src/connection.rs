@@ -56,6 +56,8 @@ pub(crate) enum ConnectionError {
 #[derive(Debug)]
 struct Call {
     caller: Caller,
+    /// The call that made it.
+    made_by: Option<Arc<Self>>,
     data: Arc<Mutex<CallData>>,
     /// Whether its answer counts only after a commit, as far as is known.
     needs_commit: AtomicBool,
@@ -69,9 +71,9 @@ struct Call {
 type InCall = Pin<Box<dyn Future<Output = OwnedMutexGuard<CallData>> + Send>>;
 
 impl Call {
-    fn new(caller: Caller) -> Self {
+    fn new(caller: Caller, made_by: Option<Arc<Self>>) -> Self {
         let (data, needs_commit, is_over, is_lost) = Default::default();
-        Self { caller, data, needs_commit, is_over, is_lost }
+        Self { caller, made_by, data, needs_commit, is_over, is_lost }
     }
 
     /// Queues up behind what the call has asked for before: in the order in which this is called.
@@ -142,7 +144,7 @@ impl Node {
     async fn serve(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Result<(), ConnectionError> {
         while let Some(message) = read::<ToBroker>(reader).await? {
             match message {
-                ToBroker::Begin { call, caller } => self.begin(call, caller)?,
+                ToBroker::Begin { call, caller, made_by } => self.begin(call, caller, made_by)?,
                 ToBroker::Operate { call, id, resource, kind, access, request } => {
                     self.operate(call, Operation { id, resource, kind, access, request }).await;
                 }
@@ -158,11 +160,16 @@ impl Node {
         Ok(())
     }
 
-    fn begin(&mut self, number: u64, caller: Caller) -> Result<(), ConnectionError> {
+    fn begin(&mut self, number: u64, caller: Caller, made_by: Option<u64>) -> Result<(), ConnectionError> {
         if self.calls.len() >= CALLS_MAX {
             return Err(ConnectionError::TooManyCalls);
         }
-        if self.calls.insert(number, Arc::new(Call::new(caller))).is_none() {
+        let maker = made_by.and_then(|maker| self.calls.get(&maker)).map(Arc::clone);
+        // Without the call that made it, it must not take effect by itself.
+        let is_lost = made_by.is_some() && maker.is_none();
+        let call = Call::new(caller, maker);
+        call.is_lost.store(is_lost, Ordering::Release);
+        if self.calls.insert(number, Arc::new(call)).is_none() {
             meters::calls(true);
         }
         Ok(())
@@ -224,6 +231,9 @@ impl Node {
         let (broker, turn) = (Arc::clone(&self.broker), call.queue().await);
         self.conclude(number, async move {
             let mut data = turn.await;
+            if let Some(maker) = &call.made_by {
+                return join(&broker, &call, &mut data, maker).await;
+            }
             let result = commit(&broker, &call, &data).await;
             let named: Vec<Uuid> = data.transaction.blobs().map(|blob| blob.id).collect();
             let mut staged = release(&broker, &call, &mut data);
@@ -231,7 +241,10 @@ impl Node {
                 CommitResult::Done => staged.retain(|blob| !named.contains(blob)),
                 // It may take effect yet.
                 CommitResult::Unknown => staged.clear(),
-                CommitResult::Conflict | CommitResult::Unavailable | CommitResult::Full => {}
+                CommitResult::Conflict
+                | CommitResult::Unavailable
+                | CommitResult::Full
+                | CommitResult::TooMuch => {}
             }
             broker.abandoned.add(staged);
             result
@@ -313,6 +326,11 @@ async fn operate(
     if call.is_lost.load(Ordering::Acquire) || !broker.held.has_room(tenant) {
         return Some(too_much());
     }
+    if let Some(maker) = call.made_by.as_ref().filter(|_| !data.has_begun) {
+        data.transaction = maker.data.lock().await.transaction.of_callee();
+        broker.held.replace(tenant, 0, data.transaction.held_bytes());
+    }
+    data.has_begun = true;
     let before = (data.transaction.held_bytes(), data.uploads.bytes());
     let answered = match kind {
         ResourceKind::Kv => {
@@ -353,6 +371,34 @@ async fn commit(broker: &Broker, call: &Call, data: &CallData) -> CommitResult {
         broker.stored.wrote(transaction);
     }
     result_of(committed)
+}
+
+/// What the call saw and changed is from now on part of the call that made it, if that goes on.
+async fn join(broker: &Broker, call: &Call, data: &mut CallData, maker: &Call) -> CommitResult {
+    if call.is_lost.load(Ordering::Acquire) {
+        return CommitResult::Unavailable;
+    }
+    let tenant = &call.caller.tenant;
+    broker.held.replace(tenant, data.transaction.held_bytes(), 0);
+    broker.uploading.replace(tenant, data.uploads.bytes(), 0);
+    let CallData { transaction, mut staged, .. } = std::mem::take(data);
+    let mut of_maker = maker.data.lock().await;
+    let before = of_maker.transaction.held_bytes();
+    let joined = if maker.is_over.load(Ordering::Acquire) || maker.is_lost.load(Ordering::Acquire) {
+        Err(CommitResult::Unavailable)
+    } else {
+        of_maker.transaction.absorb(transaction).map_err(|error| match error {
+            KvError::Conflict => CommitResult::Conflict,
+            _ => CommitResult::TooMuch,
+        })
+    };
+    if joined.is_ok() {
+        of_maker.staged.append(&mut staged);
+        maker.needs_commit.store(of_maker.transaction.needs_commit(), Ordering::Release);
+    }
+    broker.held.replace(tenant, before, of_maker.transaction.held_bytes());
+    broker.abandoned.add(staged);
+    joined.err().unwrap_or(CommitResult::Done)
 }
 
 /// Nothing is held of the call any more. What it has stored.

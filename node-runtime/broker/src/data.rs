@@ -18,6 +18,8 @@ const STAGED_MAX: usize = mfaas_kv::limits::WRITTEN_KEYS_MAX;
 #[derive(Debug, Default)]
 pub(crate) struct CallData {
     pub(crate) transaction: Transaction,
+    /// It has asked for something.
+    pub(crate) has_begun: bool,
     pub(crate) uploads: Uploads,
     /// What it has stored for objects that it put.
     pub(crate) staged: Vec<Uuid>,

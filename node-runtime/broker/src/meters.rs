@@ -50,6 +50,7 @@ pub(crate) fn committed(result: CommitResult, took: Duration) {
         CommitResult::Unavailable => "unavailable",
         CommitResult::Unknown => "unknown",
         CommitResult::Full => "full",
+        CommitResult::TooMuch => "too_much",
     };
     metrics::counter!("mfaas_broker_commits_total", "result" => result).increment(1);
     metrics::histogram!("mfaas_broker_commit_seconds").record(took.as_secs_f64());

@@ -121,9 +121,31 @@ impl Scheduler {
         if self.stopping {
             return Err(Refusal::NotServing);
         }
+        self.accept(now, function, deadline.unwrap_or(Moment::NEVER), commands)
+    }
+
+    /// Accepts a call that an open one makes: also while the node stops, and for no longer than that one may take.
+    pub fn submit_of(
+        &mut self,
+        now: Moment,
+        maker: JobId,
+        function: FunctionId,
+        commands: &mut Commands,
+    ) -> Result<JobId, Refusal> {
+        let maker = self.jobs.find(maker).ok_or(Refusal::DeadlinePassed)?;
+        self.accept(now, function, self.jobs.get(maker).ends, commands)
+    }
+
+    #[inline]
+    fn accept(
+        &mut self,
+        now: Moment,
+        function: FunctionId,
+        deadline: Moment,
+        commands: &mut Commands,
+    ) -> Result<JobId, Refusal> {
         let known = self.functions.get(function.0).ok_or(Refusal::NotServed)?;
         known.admits()?;
-        let deadline = deadline.unwrap_or(Moment::NEVER);
         if deadline <= now {
             return Err(Refusal::DeadlinePassed);
         }

@@ -49,6 +49,18 @@ impl Scheduler {
         self.jobs.find(job).map_or(0, |index| self.jobs.get(index).budget_us)
     }
 
+    /// A call that this one made took so much CPU time, which is taken from what is left of this one's. Whether it was: not while this one
+    /// runs.
+    pub fn charge(&mut self, job: JobId, us: u64) -> bool {
+        let Some(index) = self.jobs.find(job) else { return true };
+        let job = self.jobs.get_mut(index);
+        if job.place == Place::InWorker {
+            return false;
+        }
+        job.budget_us = u64::from(job.budget_us).saturating_sub(us) as u32;
+        true
+    }
+
     /// What the call waited for is there: it goes on where a worker of its pool has room, behind what waits of its tenant. Means nothing
     /// for a call that was answered, or is not suspended.
     pub fn resume(&mut self, now: Moment, job: JobId, commands: &mut Commands) {
@@ -64,6 +76,10 @@ impl Scheduler {
         if job.ends <= now {
             let outcome = job.end_at(now);
             return self.finish(index, outcome, commands);
+        }
+        // Calls that it made may have used it up.
+        if u64::from(job.budget_us) < Budget::MIN.as_micros() {
+            return self.finish(index, Outcome::OverBudget, commands);
         }
         job.expires = job.ends.min(now.plus(self.limits.wait_us_max));
         let pool = job.pool;

@@ -42,6 +42,7 @@ impl Transaction {
             let entries = store.read(resource, &unknown).await?;
             self.saw(unknown, entries)?;
         }
+        self.relies_on(keys.iter().map(place));
         Ok(keys.iter().map(|key| self.known(&place(key)).flatten()).collect())
     }
 

@@ -1,6 +1,6 @@
 //! What one call has seen and wants to change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use uuid::Uuid;
 use crate::KvError;
 use crate::key::{Key, Place, Range};
 use crate::limits::{
-    ENTRY_BYTES, EXPIRY_MAX, READ_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX, WRITTEN_KEYS_MAX,
+    ENTRY_BYTES, EXPIRY_MAX, READ_BYTES_MAX, READ_KEYS_MAX, SCANS_MAX, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX,
+    WRITTEN_KEYS_MAX,
 };
 
 /// Bytes that lie elsewhere, under a number that no others ever have.
@@ -99,8 +100,9 @@ impl Write {
         }
     }
 
-    fn bytes(&self) -> usize {
-        self.value().map_or(0, Value::len)
+    /// With its key, in bytes.
+    fn size(&self, place: &Place) -> usize {
+        place.key.as_bytes().len() + self.value().map_or(0, Value::len)
     }
 }
 
@@ -112,6 +114,13 @@ pub(crate) struct Scan {
     pub(crate) range: Range,
     /// Of all entries in it, in the order of their keys.
     pub(crate) versions: Vec<i64>,
+}
+
+impl Scan {
+    /// Whether it looked there.
+    fn covers(&self, place: &Place) -> bool {
+        self.resource == place.resource && self.range.contains(place.key.as_bytes())
+    }
 }
 
 /// A part of the entries whose keys begin alike.
@@ -137,6 +146,19 @@ pub struct Transaction {
     written_bytes: usize,
     /// Of what is remembered of reads, and what it takes to find it.
     remembered_bytes: usize,
+    /// Of the call that made this one, if one did.
+    base: Arc<Base>,
+    /// What it saw of that call's changes.
+    pub(crate) relied: BTreeSet<Place>,
+}
+
+/// What a call had seen and changed when it made another one.
+#[derive(Debug, Default, Clone)]
+struct Base {
+    seen: BTreeMap<Place, Option<Entry>>,
+    writes: BTreeMap<Place, Write>,
+    /// In memory.
+    bytes: usize,
 }
 
 /// What it takes to remember one thing besides its bytes: about what the maps need.
@@ -159,7 +181,7 @@ impl Transaction {
         let mut growth = BTreeMap::new();
         for (place, write) in &self.writes {
             let Some(value) = write.value() else { continue };
-            let bytes = match self.seen.get(place) {
+            let bytes = match self.entry(place) {
                 Some(Some(before)) => value.len().saturating_sub(before.value.len()) as u64,
                 Some(None) | None => (place.key.as_bytes().len() + value.len()) as u64 + ENTRY_BYTES,
             };
@@ -170,7 +192,75 @@ impl Transaction {
 
     /// What it holds in memory, in bytes, within a little.
     pub fn held_bytes(&self) -> usize {
-        self.remembered_bytes + self.written_bytes + self.writes.len() * ENTRY_OVERHEAD_BYTES
+        let entries = self.writes.len() + self.relied.len();
+        self.base.bytes + self.remembered_bytes + self.written_bytes + entries * ENTRY_OVERHEAD_BYTES
+    }
+
+    /// Of a call that this one makes: it begins with what this one has seen and changed.
+    #[must_use]
+    pub fn of_callee(&self) -> Self {
+        let mut base = Base::clone(&self.base);
+        base.seen.extend(self.seen.iter().map(|(place, entry)| (place.clone(), entry.clone())));
+        base.writes.extend(self.writes.iter().map(|(place, write)| (place.clone(), write.clone())));
+        base.bytes = self.held_bytes();
+        Self { base: Arc::new(base), ..Self::default() }
+    }
+
+    /// A call that this one made has succeeded: what it saw and changed is from now on as if this one had.
+    ///
+    /// # Errors
+    /// [`KvError::Conflict`] if this call, or another one that it made, has changed meanwhile what that one saw or changed, or saw
+    /// something else; [`KvError::Limit`] if it is more than one call may see or change. Then nothing of it is taken over.
+    pub fn absorb(&mut self, callee: Self) -> Result<(), KvError> {
+        let is_touched = |place: &Place| {
+            callee.seen.contains_key(place)
+                || callee.writes.contains_key(place)
+                || callee.relied.contains(place)
+                || callee.scans.iter().any(|scan| scan.covers(place))
+        };
+        let mut changed =
+            self.writes.iter().filter(|(place, write)| callee.base.writes.get(place) != Some(write));
+        let mut seen = callee.seen.iter().filter_map(|(place, entry)| Some((entry, self.seen.get(place)?)));
+        if changed.any(|(place, _)| is_touched(place)) || seen.any(|(one, other)| one != other) {
+            return Err(KvError::Conflict);
+        }
+        let replaced = callee.writes.keys().filter_map(|place| self.writes.get_key_value(place));
+        let (replaced_keys, replaced_bytes) =
+            replaced.fold((0, 0), |(keys, bytes), (place, write)| (keys + 1, bytes + write.size(place)));
+        let read_bytes = self.read_bytes + callee.read_bytes;
+        let written_bytes = self.written_bytes - replaced_bytes + callee.written_bytes;
+        within("keys read by one call", self.read_keys() + callee.read_keys(), READ_KEYS_MAX)?;
+        within("bytes read by one call", read_bytes, READ_BYTES_MAX)?;
+        within("scans of one call", self.scans.len() + callee.scans.len(), SCANS_MAX)?;
+        let keys = self.writes.len() - replaced_keys + callee.writes.len();
+        within("keys changed by one call", keys, WRITTEN_KEYS_MAX)?;
+        within("bytes changed by one call", written_bytes, WRITTEN_BYTES_MAX)?;
+        (self.read_bytes, self.written_bytes) = (read_bytes, written_bytes);
+        self.remembered_bytes += callee.remembered_bytes;
+        self.scanned += callee.scanned;
+        self.seen.extend(callee.seen);
+        self.scans.extend(callee.scans);
+        // Of what the caller of this call had changed.
+        self.relied.extend(callee.relied.into_iter().filter(|place| self.base.writes.contains_key(place)));
+        self.writes.extend(callee.writes);
+        Ok(())
+    }
+
+    /// How the call, or those that made it, changed what is there.
+    fn written(&self, place: &Place) -> Option<&Write> {
+        self.writes.get(place).or_else(|| self.base.writes.get(place))
+    }
+
+    /// What they read there.
+    fn entry(&self, place: &Place) -> Option<&Option<Entry>> {
+        self.seen.get(place).or_else(|| self.base.seen.get(place))
+    }
+
+    /// Remembers which of these the callers of this call have changed, and not itself.
+    pub(crate) fn relies_on(&mut self, places: impl Iterator<Item = Place>) {
+        let Self { base, writes, relied, .. } = self;
+        let is_theirs = |place: &Place| base.writes.contains_key(place) && !writes.contains_key(place);
+        relied.extend(places.filter(is_theirs));
     }
 
     /// The call has read what is there, or that nothing is.
@@ -222,7 +312,7 @@ impl Transaction {
 
     /// What stays as it is when an entry gets another value.
     fn expiry(&self, place: &Place) -> Expiry {
-        match (self.writes.get(place), self.seen.get(place)) {
+        match (self.written(place), self.entry(place)) {
             (Some(Write::Put { expiry, .. }), _) => *expiry,
             (None, Some(Some(_))) => Expiry::Kept,
             (Some(Write::Delete), _) | (None, Some(None) | None) => Expiry::Never,
@@ -231,14 +321,14 @@ impl Transaction {
 
     /// What this call reads there, if the database need not be asked.
     pub(crate) fn known(&self, place: &Place) -> Option<Option<Value>> {
-        if let Some(write) = self.writes.get(place) {
+        if let Some(write) = self.written(place) {
             return Some(write.value().cloned());
         }
-        self.seen.get(place).map(|seen| seen.as_ref().map(|entry| entry.value.clone()))
+        self.entry(place).map(|seen| seen.as_ref().map(|entry| entry.value.clone()))
     }
 
     pub(crate) fn read_keys(&self) -> usize {
-        self.seen.len() + self.scanned
+        self.seen.len() + self.scanned + self.relied.len()
     }
 
     /// Remembers what a scan of a range found, `limit` entries at most, and gives it with this call's own changes.
@@ -259,14 +349,17 @@ impl Transaction {
         let mut entries: BTreeMap<Key, Value> =
             found.into_iter().map(|(key, entry)| (key, entry.value)).collect();
         let beginning = Place { resource: resource.clone(), key: Key::of_entry(range.from.clone()) };
-        let own = self.writes.range((Bound::Included(beginning), Bound::Unbounded));
-        for (place, write) in
-            own.take_while(|(at, _)| at.resource == *resource && range.contains(at.key.as_bytes()))
-        {
-            match write.value() {
-                Some(value) => entries.insert(place.key.clone(), value.clone()),
-                None => entries.remove(&place.key),
-            };
+        // The call's own over those of its callers.
+        for writes in [&self.base.writes, &self.writes] {
+            let of_range = writes.range((Bound::Included(beginning.clone()), Bound::Unbounded));
+            for (place, write) in
+                of_range.take_while(|(at, _)| at.resource == *resource && range.contains(at.key.as_bytes()))
+            {
+                match write.value() {
+                    Some(value) => entries.insert(place.key.clone(), value.clone()),
+                    None => entries.remove(&place.key),
+                };
+            }
         }
         self.remembered_bytes += range.from.len()
             + range.to.len()
@@ -284,8 +377,8 @@ impl Transaction {
     fn write(&mut self, place: Place, write: Write) -> Result<(), KvError> {
         self.may_change(&place)?;
         let before = self.writes.get(&place);
-        let size = |write: &Write| place.key.as_bytes().len() + write.bytes();
-        let bytes = self.written_bytes - before.map_or(0, size) + size(&write);
+        let before_bytes = before.map_or(0, |before| before.size(&place));
+        let bytes = self.written_bytes - before_bytes + write.size(&place);
         within("bytes changed by one call", bytes, WRITTEN_BYTES_MAX)?;
         self.written_bytes = bytes;
         self.writes.insert(place, write);

@@ -20,6 +20,7 @@ mod broker;
 mod bulk;
 mod caches;
 mod call;
+mod callees;
 mod dispatcher;
 mod engine;
 mod grants;

@@ -1,4 +1,4 @@
-//! Data that a function binds: what its handler takes, and what Cargo.toml declares, compared while the function is compiled.
+//! Data and functions that a function binds: what its handler takes, and what Cargo.toml declares, compared while the function is compiled.
 
 use std::fmt;
 

@@ -11,7 +11,7 @@ use crate::{Json, Request, Response};
 /// A parameter of a handler: made of the request, or data that the function binds.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take `{Self}`",
-    note = "its parameters are `mfaas::Request`, `mfaas::Json<T>`, `Vec<u8>`, `String` and `mfaas::Kv<B>`"
+    note = "its parameters are `mfaas::Request`, `mfaas::Json<T>`, `Vec<u8>`, `String`, `mfaas::Kv<B>` and `mfaas::Call<F>`"
 )]
 pub trait FromRequest: Sized {
     /// The data that it reaches, if it does.

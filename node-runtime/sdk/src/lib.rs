@@ -21,9 +21,9 @@
 //! }
 //! ```
 //!
-//! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and data that the function binds ([`Kv`],
-//! [`Cache`], [`Objects`]), and what is returned implements [`IntoResponse`]. A handler that is `async` may wait with [`sleep`],
-//! [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
+//! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and what the function binds: data ([`Kv`],
+//! [`Cache`], [`Objects`]) and other functions ([`Call`]). What is returned implements [`IntoResponse`]. A handler that is
+//! `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
 //!
 //! Nothing survives a call: statics and thread-locals are as they were at the start, each time.
 //! A function reaches its request, its arena, what it binds, [`now`], [`random`] and [`log!`], and nothing else.
@@ -34,6 +34,7 @@
 
 mod binding;
 mod cache;
+mod call;
 mod error;
 mod handler;
 mod input;
@@ -49,6 +50,7 @@ mod waiting;
 
 pub use binding::{Access, Binding, DataError, Read, Write};
 pub use cache::Cache;
+pub use call::{Call, CallError, Callee};
 pub use error::Error;
 pub use handler::Handler;
 pub use input::FromRequest;

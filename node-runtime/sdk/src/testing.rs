@@ -25,10 +25,14 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use mfaas_abi::limits::OBJECT_PIECE_BYTES_MAX;
-use mfaas_abi::{DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, split_binding};
+use mfaas_abi::{
+    CalleeReply, DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, OperationKind, Status,
+    split_binding,
+};
 use mfaas_shim::Outcome;
+use serde::de::DeserializeOwned;
 
-use crate::{Access, Binding, Cache, Kv, Objects};
+use crate::{Access, Binding, Cache, Call, Callee, IntoResponse, Json, Kv, Objects, Response};
 
 /// Where the places of data in memory begin: a function has no such binding, so that these are none in a node.
 const PLACES: u32 = 1 << 31;
@@ -38,6 +42,9 @@ const NOT_A_NUMBER: u32 = 1203;
 
 /// An entry, and when it expires.
 type Entry = (Vec<u8>, Option<Instant>);
+
+/// What a function answers to the body of a request.
+type Answer = Box<dyn Fn(&[u8]) -> Option<Outcome>>;
 
 /// Keys and values.
 type Entries<'a> = Vec<(&'a [u8], &'a [u8])>;
@@ -53,6 +60,7 @@ struct Data {
 
 thread_local! {
     static ALL: RefCell<Vec<Data>> = const { RefCell::new(Vec::new()) };
+    static CALLEES: RefCell<Vec<Answer>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Data of this thread, for the parameter of a handler: nothing at first, and the same for each binding of a name. What is
@@ -82,14 +90,36 @@ fn place_of(name: &'static str, are_objects: bool) -> u32 {
     PLACES + place as u32
 }
 
+/// A function that answers as this handler does, for the parameter of another one.
+pub fn call<F: Callee, A: DeserializeOwned, R: IntoResponse>(
+    answer: impl Fn(Json<A>) -> R + 'static,
+) -> Call<F> {
+    let place = CALLEES.with_borrow_mut(|all| {
+        all.push(Box::new(move |body| {
+            let (status, response) = match serde_json::from_slice(body) {
+                Ok(request) => answer(Json(request)).into_response(),
+                Err(error) => (Status::Ok, Response::text(error.to_string()).with_status(400)),
+            };
+            let reply = response.into_reply(status).ok()?;
+            let bytes = CalleeReply { http_status: reply.http_status, body: &reply.body }.encode();
+            Some(Outcome { code: DONE, bytes })
+        }));
+        all.len() - 1
+    });
+    Call::at(PLACES + place as u32)
+}
+
 /// Runs what is `async` to its end on this thread. Not for handlers, which their node runs.
 ///
 /// # Panics
 /// If `future` waits for what this crate does not offer.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    mfaas_shim::block_on(future, |operation| {
+    mfaas_shim::block_on(future, |kind, operation| {
         let (place, request) = split_binding(operation)?;
         let place = place.checked_sub(PLACES)? as usize;
+        if kind == OperationKind::Call {
+            return CALLEES.with_borrow(|all| all.get(place).and_then(|answer| answer(request)));
+        }
         ALL.with_borrow_mut(|all| {
             let data = all.get_mut(place)?;
             if data.are_objects {

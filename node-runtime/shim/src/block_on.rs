@@ -10,11 +10,14 @@ use mfaas_abi::{DONE, OperationKind, Record, Records};
 use crate::call::bytes;
 use crate::waiting::{Outcome, with};
 
-/// Polls `future` until it is ready, and does what it asks for meanwhile: `data` answers operations on data, if it knows them.
+/// Polls `future` until it is ready, and does what it asks for meanwhile: `operate` answers operations on bindings, if it knows them.
 ///
 /// # Panics
 /// If it waits for what nobody here can give.
-pub fn block_on<F: Future>(future: F, mut data: impl FnMut(&[u8]) -> Option<Outcome>) -> F::Output {
+pub fn block_on<F: Future>(
+    future: F,
+    mut operate: impl FnMut(OperationKind, &[u8]) -> Option<Outcome>,
+) -> F::Output {
     let mut future = pin!(future);
     let mut sleeps: Vec<(Instant, u32)> = Vec::new();
     loop {
@@ -29,9 +32,9 @@ pub fn block_on<F: Future>(future: F, mut data: impl FnMut(&[u8]) -> Option<Outc
                     let ns = bytes.try_into().map_or(0, u64::from_le_bytes);
                     sleeps.push((Instant::now() + Duration::from_nanos(ns), id));
                 }
-                Some(OperationKind::Data) => {
-                    let Some(Outcome { code, bytes }) = data(bytes) else {
-                        panic!("there is no such data here")
+                Some(kind @ (OperationKind::Data | OperationKind::Call)) => {
+                    let Some(Outcome { code, bytes }) = operate(kind, bytes) else {
+                        panic!("there is no such data or function here")
                     };
                     Record { id, code, bytes: &bytes }.append_to(&mut outcomes);
                 }

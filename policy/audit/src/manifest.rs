@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use mfaas_ident::{
-    Access, BINDINGS_MAX, Binding, BindingName, Budget, Class, CrateName, DataAccess, FunctionName,
-    HandlerPath, Isolation, MemoryLimit, ResourceKind, ResourceName,
+    Access, BINDINGS_MAX, Binding, BindingName, Budget, Class, CrateName, DataAccess, FunctionBinding,
+    FunctionName, HandlerPath, Isolation, MemoryLimit, ResourceBinding, ResourceKind, ResourceName,
 };
 use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
 use mfaas_rules::{Span, limits::MANIFEST};
@@ -174,7 +174,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What data it may reach.
+    /// What data it may reach, and which functions it may call.
     fn bindings(&mut self, item: &Item) {
         let key = "package.metadata.mfaas.bindings";
         let Some(table) = self.table(key, item) else { return };
@@ -204,7 +204,17 @@ impl Reader<'_> {
             self.bad(key, "it needs a `kind`", item.span());
             return None;
         };
-        let kind = self.value(&format!("{key}.kind"), kind, ResourceKind::parse);
+        if kind.as_str() == Some(FunctionBinding::KIND) {
+            return self.function(key, name, table).map(Binding::Function);
+        }
+        if let Some(item) = table.get("function") {
+            self.bad(&format!("{key}.function"), "a resource has none", item.span());
+            return None;
+        }
+        let parse = |text: &str| {
+            ResourceKind::parse(text).map_err(|error| format!("{error}, or {}", FunctionBinding::KIND))
+        };
+        let kind = self.value(&format!("{key}.kind"), kind, parse);
         let resource = match table.get("resource") {
             Some(item) => self.value(&format!("{key}.resource"), item, ResourceName::parse),
             // The names of bindings are the shorter ones.
@@ -214,7 +224,22 @@ impl Reader<'_> {
             Some(item) => self.value(&format!("{key}.access"), item, DataAccess::parse),
             None => Some(DataAccess::default()),
         };
-        Some(Binding { kind: kind?, resource: resource?, access: access? })
+        Some(Binding::Resource(ResourceBinding { kind: kind?, resource: resource?, access: access? }))
+    }
+
+    /// A binding of a function; `None` if one of its values is bad, which is reported.
+    fn function(&mut self, key: &str, name: &BindingName, table: &dyn TableLike) -> Option<FunctionBinding> {
+        for other in ["resource", "access"] {
+            if let Some(item) = table.get(other) {
+                self.bad(&format!("{key}.{other}"), "a function has none", item.span());
+                return None;
+            }
+        }
+        let function = match table.get("function") {
+            Some(item) => self.value(&format!("{key}.function"), item, FunctionName::parse),
+            None => FunctionName::parse(name.as_str()).ok(),
+        };
+        function.map(FunctionBinding::new)
     }
 
     /// Nobody switches a feature on, so a list of them is checked for its form alone; a default

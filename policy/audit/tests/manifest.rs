@@ -52,14 +52,17 @@ fn an_ordinary_manifest_is_read_whole() {
 fn bindings_are_read_with_what_they_leave_out() {
     let text = format!(
         "{PACKAGE}[package.metadata.mfaas.bindings.links]\nkind = \"kv\"\naccess = \"write\"\n\
-         [package.metadata.mfaas.bindings]\nrates = {{ kind = \"cache\", resource = \"rates-eu\" }}\n"
+         [package.metadata.mfaas.bindings]\nrates = {{ kind = \"cache\", resource = \"rates-eu\" }}\n\
+         rank = {{ kind = \"function\", function = \"rank-eu\" }}\ngeo = {{ kind = \"function\" }}\n"
     );
     let facts = read(text.as_bytes());
     assert_eq!(judge_manifest(&facts), Vec::new());
-    let said: Vec<_> = facts
-        .bindings
-        .iter()
-        .map(|(name, binding)| (name.as_str(), binding.kind, binding.resource.as_str(), binding.access))
+    let functions =
+        facts.bindings.iter().filter_map(|(name, to)| Some((name.as_str(), to.function()?.as_str())));
+    assert_eq!(functions.collect::<Vec<_>>(), [("geo", "geo"), ("rank", "rank-eu")]);
+    let resources = facts.bindings.iter().filter_map(|(name, to)| Some((name.as_str(), to.resource()?)));
+    let said: Vec<_> = resources
+        .map(|(name, binding)| (name, binding.kind, binding.resource.as_str(), binding.access))
         .collect();
     assert_eq!(
         said,
@@ -78,6 +81,11 @@ fn a_binding_of_another_form_is_refused_with_its_place() {
         ("links = { kind = \"kv\", access = \"admin\" }", "MF0207", "one of read, write"),
         ("links = { kind = \"kv\", resource = \"a/b\" }", "MF0207", "1 to 63 characters"),
         ("links = { kind = true }", "MF0207", "it must be a string"),
+        ("links = { kind = \"volume\" }", "MF0207", "or function"),
+        ("links = { kind = \"kv\", function = \"rank\" }", "MF0207", "a resource has none"),
+        ("rank = { kind = \"function\", resource = \"links\" }", "MF0207", "a function has none"),
+        ("rank = { kind = \"function\", access = \"read\" }", "MF0207", "a function has none"),
+        ("rank = { kind = \"function\", function = \"other/rank\" }", "MF0207", "1 to 63 characters"),
         ("links = \"kv\"", "MF0207", "it must be a table"),
         ("\"Links\" = { kind = \"kv\" }", "MF0207", "1 to 40 characters"),
         (

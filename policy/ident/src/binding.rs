@@ -1,8 +1,8 @@
-//! What data a function may reach: names of its own, and the resources of the site behind them.
+//! What a function may reach: names of its own, and behind them the resources of the site and other functions.
 
 use std::collections::BTreeMap;
 
-use crate::{BindingName, ParseError, ResourceName};
+use crate::{BindingName, FunctionName, ParseError, ResourceName};
 
 /// Bindings of one function, at most.
 pub const BINDINGS_MAX: usize = 16;
@@ -29,6 +29,14 @@ impl ResourceKind {
             Self::Kv => "kv",
             Self::Cache => "cache",
             Self::Object => "object",
+        }
+    }
+
+    /// Whether the data broker of a node reaches it, and not the node itself.
+    pub const fn is_of_broker(self) -> bool {
+        match self {
+            Self::Kv | Self::Object => true,
+            Self::Cache => false,
         }
     }
 
@@ -103,8 +111,62 @@ impl std::fmt::Display for DataAccess {
 
 /// What stands behind the name of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Binding {
+    /// Data of the site.
+    Resource(ResourceBinding),
+    /// A function that the function may call.
+    Function(FunctionBinding),
+}
+
+impl Binding {
+    /// The resource, if it is one.
+    pub const fn resource(&self) -> Option<&ResourceBinding> {
+        match self {
+            Self::Resource(binding) => Some(binding),
+            Self::Function(_) => None,
+        }
+    }
+
+    /// The function, if it is one.
+    pub const fn function(&self) -> Option<&FunctionName> {
+        match self {
+            Self::Resource(_) => None,
+            Self::Function(binding) => Some(&binding.function),
+        }
+    }
+}
+
+/// Another function of the same tenant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Binding {
+pub struct FunctionBinding {
+    kind: FunctionKind,
+    /// The function: the version that its alias `live` names when it is called.
+    pub function: FunctionName,
+}
+
+impl FunctionBinding {
+    /// The word in the manifest, in statements and on the wire: the kind of what is no resource.
+    pub const KIND: &'static str = "function";
+
+    /// One of that function.
+    pub const fn new(function: FunctionName) -> Self {
+        Self { kind: FunctionKind::Function, function }
+    }
+}
+
+/// Tells it from a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FunctionKind {
+    Function,
+}
+
+/// A resource, and what may be done with it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceBinding {
     /// What the resource is.
     pub kind: ResourceKind,
     /// The resource of the site.

@@ -18,7 +18,9 @@ mod text;
 mod trace_parent;
 
 pub use access::{Access, CallScope};
-pub use binding::{BINDINGS_MAX, Binding, Bindings, DataAccess, ResourceKind};
+pub use binding::{
+    BINDINGS_MAX, Binding, Bindings, DataAccess, FunctionBinding, ResourceBinding, ResourceKind,
+};
 pub use build_version::BuildVersion;
 pub use class::Class;
 pub use digest::{Digest, ToolchainId};

@@ -234,7 +234,8 @@ fn only_a_bulk_function_says_its_class_and_within_its_class_a_statement_may_ask_
 fn what_data_a_function_reaches_is_a_critical_field() {
     let key = key();
     let binding = |access: &str| serde_json::json!({"kind": "kv", "resource": "orders", "access": access});
-    let bindings = serde_json::json!({"a": binding("read"), "b": binding("write")});
+    let function = serde_json::json!({"kind": "function", "function": "rank"});
+    let bindings = serde_json::json!({"a": binding("read"), "b": binding("write"), "c": function});
     let bound: mfaas_ident::Bindings = serde_json::from_value(bindings.clone()).unwrap();
     let mut written = statement();
     written.predicate.fields = Some(Fields::new(Access::Token).with_bindings(&bound));
@@ -257,6 +258,9 @@ fn what_data_a_function_reaches_is_a_critical_field() {
         serde_json::json!({"a": {"kind": "kv", "resource": "orders"}}),
         serde_json::json!({"a": {"kind": "file", "resource": "orders", "access": "read"}}),
         serde_json::json!({"a": {"kind": "kv", "resource": "orders", "access": "read", "more": 1}}),
+        serde_json::json!({"a": {"kind": "kv", "function": "rank"}}),
+        serde_json::json!({"a": {"kind": "function", "function": "other/rank"}}),
+        serde_json::json!({"a": {"kind": "function", "function": "rank", "access": "read"}}),
         serde_json::Value::Object(many),
     ] {
         let mut document = serde_json::to_value(&written).unwrap();

@@ -145,7 +145,11 @@ impl Catalog {
                     (SELECT coalesce(jsonb_object_agg(b.name, jsonb_build_object(
                                 'kind', b.kind, 'resource', b.resource, 'access', b.access)), '{}')
                      FROM version_bindings b
-                     WHERE (b.tenant, b.function, b.version) = (v.tenant, v.function, v.version)) AS bindings
+                     WHERE (b.tenant, b.function, b.version) = (v.tenant, v.function, v.version))
+                    || (SELECT coalesce(jsonb_object_agg(c.name, jsonb_build_object(
+                                   'kind', 'function', 'function', c.callee)), '{}')
+                        FROM version_calls c
+                        WHERE (c.tenant, c.function, c.version) = (v.tenant, v.function, v.version)) AS bindings
              FROM versions v JOIN artifacts a ON a.digest = v.artifact
              LEFT JOIN revocations r ON r.artifact = v.artifact
              WHERE v.tenant = $1 AND v.function = $2 AND v.retired_at IS NULL
@@ -325,7 +329,11 @@ async fn read_version(
                 (SELECT coalesce(jsonb_object_agg(b.name, jsonb_build_object(
                             'kind', b.kind, 'resource', b.resource, 'access', b.access)), '{}')
                  FROM version_bindings b
-                 WHERE (b.tenant, b.function, b.version) = (v.tenant, v.function, v.version)) AS bindings
+                 WHERE (b.tenant, b.function, b.version) = (v.tenant, v.function, v.version))
+                || (SELECT coalesce(jsonb_object_agg(c.name, jsonb_build_object(
+                               'kind', 'function', 'function', c.callee)), '{}')
+                    FROM version_calls c
+                    WHERE (c.tenant, c.function, c.version) = (v.tenant, v.function, v.version)) AS bindings
          FROM versions v JOIN artifacts a ON a.digest = v.artifact
          WHERE v.tenant = $1 AND v.function = $2 AND v.version = $3 AND v.retired_at IS NULL",
     )

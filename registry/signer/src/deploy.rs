@@ -10,7 +10,7 @@ use mfaas_attest::{
 };
 use mfaas_blobs::Blobs;
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Level, Stage};
-use mfaas_ident::{Access, Class, DeploymentId, Digest, TraceParent, VersionNumber};
+use mfaas_ident::{Access, Binding, Class, DeploymentId, Digest, TraceParent, VersionNumber};
 use mfaas_rules::limits::{AGREEMENT_ROUNDS_MAX, ARCHIVE, BINARY};
 use mfaas_rules::profiles::lints;
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::agreement::{Agreement, GivenClaim, weigh};
 use crate::examine::{CHECKS, Case, Examined, Objection, Refusal, examine};
-use crate::ledger::{self, BuiltRow, SignedStatement, claims, resources};
+use crate::ledger::{self, BuiltRow, SignedStatement, calls, claims, resources};
 use crate::meters;
 use crate::rotation::OnlineKeys;
 
@@ -219,8 +219,10 @@ fn decide(
     let allowlist = ledger::hold_allowlist(tx, &row.tenant, &claim.toolchain)?;
     let names: Vec<_> = claim.decisions.iter().map(|used| &used.name).collect();
     let caches = claims::cached_crates(tx, &claim.toolchain, row.queued_at, &names)?;
-    let bound: Vec<_> = claim.bindings.values().map(|binding| binding.resource.as_str()).collect();
+    let bound = claim.bindings.values().filter_map(Binding::resource);
+    let bound: Vec<_> = bound.map(|binding| binding.resource.as_str()).collect();
     let granted = resources::granted(tx, &row.tenant, &bound)?;
+    let cycle = calls::cycle(tx, (&row.tenant, &row.function), &claim.bindings)?;
     let mut examined = examine(Case {
         upload: upload.into(),
         artifact: &artifact,
@@ -228,6 +230,7 @@ fn decide(
         allowlist: &allowlist,
         caches: &caches,
         granted: &granted,
+        cycle: cycle.as_deref(),
         sandbox_minimum: context.sandbox_minimum,
     })?;
     examined.declared.access.get_or_insert(context.default_access);
@@ -238,6 +241,7 @@ fn decide(
     let digest = Digest::of(envelope.as_bytes());
     ledger::admit(tx, &SignedStatement { admission: &admission, digest, envelope: &envelope })?;
     resources::record_bindings(tx, &admission)?;
+    calls::record_calls(tx, &admission)?;
     ledger::append_event(tx, row.deployment, &watch.finished())?;
     let admitted = Event { version: Some(version), ..Event::state(Stage::Sign, DeploymentState::Admitted) };
     Ok(ledger::append_event(tx, row.deployment, &admitted)?)

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 
 use mfaas_attest::{BuildClaim, DecisionUsed, Declared, SandboxLevel};
 use mfaas_delivery::DeploymentState;
-use mfaas_ident::{Binding, BindingName, Bindings, Budget, Digest, HandlerPath, MemoryLimit};
+use mfaas_ident::{
+    Binding, BindingName, Bindings, Budget, Digest, FunctionName, HandlerPath, MemoryLimit, ResourceBinding,
+};
 use mfaas_inspect::verify::{RULES_REVISION, verify_image};
 use mfaas_rules::facts::ManifestFacts;
 use mfaas_rules::profiles::lints;
@@ -40,6 +42,8 @@ pub(crate) struct Case<'a> {
     pub(crate) caches: &'a [CachedCrate],
     /// What the tenant may bind at this moment.
     pub(crate) granted: &'a GrantedResources,
+    /// The functions of a cycle of calls, if what the builder claims that it binds closes one.
+    pub(crate) cycle: Option<&'a [FunctionName]>,
     /// The weakest sandbox that a build may have had.
     pub(crate) sandbox_minimum: SandboxLevel,
 }
@@ -115,6 +119,7 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
         );
     }
     accept(judge_bindings(&manifest.bindings, case.granted))?;
+    accept(case.cycle.map(judge_cycle).into_iter().collect())?;
     let decisions = examine_dependencies(&manifest, case.claim, case.allowlist, case.caches)?;
     let elf_facts = examine_artifact(case.artifact)?;
     let examined = Examined {
@@ -298,7 +303,7 @@ fn decision_of_today(part: &LinkedCrate, allowlist: &AllowlistSnapshot) -> Resul
 /// What is bound and not granted. Whether a resource is there that was not granted is nobody's business.
 fn judge_bindings(bindings: &Bindings, granted: &GrantedResources) -> Vec<Finding> {
     let finding = |(name, binding): (&BindingName, &Binding)| {
-        let Binding { kind, resource, access } = binding;
+        let ResourceBinding { kind, resource, access } = binding.resource()?;
         let message = match granted.get(resource) {
             None => format!("the binding `{name}` asks for `{resource}`, which this tenant was not granted"),
             Some(granted) if granted.kind != *kind => {
@@ -313,6 +318,13 @@ fn judge_bindings(bindings: &Bindings, granted: &GrantedResources) -> Vec<Findin
         Some(Finding::new(codes::MF1201, Layer::Signer, message))
     };
     bindings.iter().filter_map(finding).collect()
+}
+
+/// Functions that would wait for each other for ever.
+fn judge_cycle(functions: &[FunctionName]) -> Finding {
+    let functions: Vec<&str> = functions.iter().map(FunctionName::as_str).collect();
+    let message = format!("the function would call itself: {}", functions.join(" calls "));
+    Finding::new(codes::MF1209, Layer::Signer, message)
 }
 
 /// Judges the image; returns the digest of the facts in their JSON form.

@@ -3,6 +3,7 @@
 //! The synchronous `postgres` crate, not the catalog: the process that holds the key links as
 //! little as it can. The role `mfaas_signer` may do what stands here and nothing else.
 
+pub(crate) mod calls;
 pub(crate) mod certificates;
 pub(crate) mod claims;
 pub(crate) mod resources;

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use mfaas_ident::{Binding, Bindings, DataAccess, ResourceKind};
+use mfaas_ident::{Binding, Bindings, DataAccess, ResourceBinding, ResourceKind};
 use mfaas_test_postgres::{Cluster, OWNER};
 use object_store::ObjectStoreExt as _;
 use object_store::local::LocalFileSystem;
@@ -102,8 +102,8 @@ impl Data {
 /// A function that reaches the resource.
 fn deployed(kit: &Kit, kind: ResourceKind, name: &str, does: Kind) -> anyhow::Result<Deployed> {
     let image = kit.functions.file(Form::Data, &does.constants(0));
-    let binding = Binding { kind, resource: RESOURCE.parse()?, access: DataAccess::Write };
-    let bindings = Bindings::from([(BINDING.parse()?, binding)]);
+    let binding = ResourceBinding { kind, resource: RESOURCE.parse()?, access: DataAccess::Write };
+    let bindings = Bindings::from([(BINDING.parse()?, Binding::Resource(binding))]);
     let function = name.to_owned();
     Ok(Deployed { function, bindings, ..Deployed::micro(TENANT, image, BUDGET_US)? })
 }

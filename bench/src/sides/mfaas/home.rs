@@ -173,7 +173,8 @@ impl Home {
 
 /// What a tenant has to be granted for its function to reach what it binds.
 fn granted(bindings: &Bindings) -> BTreeMap<ResourceName, DataAccess> {
-    bindings.values().map(|binding| (binding.resource.clone(), binding.access)).collect()
+    let resources = bindings.values().filter_map(Binding::resource);
+    resources.map(|binding| (binding.resource.clone(), binding.access)).collect()
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

@@ -17,6 +17,7 @@ macro_rules! sources {
 
 sources![
     "abi/src/call.rs",
+    "abi/src/callee.rs",
     "abi/src/content_type.rs",
     "abi/src/fields.rs",
     "abi/src/frame.rs",
@@ -29,6 +30,7 @@ sources![
     "abi/src/symbols.rs",
     "sdk/src/binding.rs",
     "sdk/src/cache.rs",
+    "sdk/src/call.rs",
     "sdk/src/error.rs",
     "sdk/src/handler.rs",
     "sdk/src/input.rs",

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use mfaas_ident::{Binding, BindingName, Bindings};
+use mfaas_ident::{Binding, BindingName, Bindings, FunctionBinding, ResourceBinding};
 use mfaas_rules::profiles::image_layout::shim_flags;
 use mfaas_rules::profiles::imports;
 use mfaas_rules::{Finding, Layer, Span, codes};
@@ -93,7 +93,10 @@ pub(super) fn arguments(
 /// The list of bindings as source text. Every word of it is a name or a word of ours.
 fn declared(bindings: &Bindings) -> String {
     let one = |(name, binding): (&BindingName, &Binding)| {
-        let Binding { kind, access, .. } = binding;
+        let (kind, access) = match binding {
+            Binding::Resource(ResourceBinding { kind, access, .. }) => (kind.as_str(), access.as_str()),
+            Binding::Function(_) => (FunctionBinding::KIND, "call"),
+        };
         format!("mfaas::__private::Declared {{ name: \"{name}\", kind: \"{kind}\", access: \"{access}\" }},")
     };
     bindings.iter().map(one).collect()

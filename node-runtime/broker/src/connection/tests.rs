@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::config::Bounds;
 
+mod callees;
 mod objects;
 
 const BOUNDS: Bounds =
@@ -55,6 +56,11 @@ impl TestNode {
 
     /// A call that begins, of a tenant.
     async fn begin(&mut self, tenant: &str) -> (u64, Caller) {
+        self.begin_made_by(tenant, None).await
+    }
+
+    /// The same, made by another one.
+    async fn begin_made_by(&mut self, tenant: &str, made_by: Option<u64>) -> (u64, Caller) {
         self.calls += 1;
         let caller = Caller {
             id: Uuid::new_v4(),
@@ -63,7 +69,7 @@ impl TestNode {
             version: VersionNumber::FIRST,
             trace: None,
         };
-        self.tell(ToBroker::Begin { call: self.calls, caller: caller.clone() }).await;
+        self.tell(ToBroker::Begin { call: self.calls, caller: caller.clone(), made_by }).await;
         (self.calls, caller)
     }
 

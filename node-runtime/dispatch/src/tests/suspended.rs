@@ -1,5 +1,7 @@
 //! Calls that wait for what they asked their node for: who they are to others, and how they end.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 fn suspended(scheduler: &mut Scheduler, at: u64, place: u16, job: JobId, cpu_us: u64) -> Commands {
@@ -254,5 +256,51 @@ fn one_tick_ends_a_part_of_what_has_taken_too_long() {
         ended.push(answers(&tick(&mut scheduler, 400_000)).len());
     }
     assert_eq!(ended, [64, 64, 22]);
+    assert!(scheduler.is_idle());
+}
+
+/// One that waits has made a call: that one takes no longer than it may, is accepted while the node stops, and what it takes is its.
+#[test]
+fn a_call_that_another_one_makes_is_within_what_that_one_may() {
+    let mut scheduler = serving(1);
+    let mut commands = Commands::new();
+    let maker = scheduler.submit(Moment(0), FunctionId(1), Some(Moment(5_000)), &mut commands).unwrap();
+    assert!(suspended(&mut scheduler, 10, 0, maker, 10).is_empty());
+    scheduler.stop(&mut commands);
+    assert_eq!(
+        scheduler.submit(Moment(11), FunctionId(2), None, &mut commands),
+        Err(Refusal::NotServing),
+        "nothing new"
+    );
+    let made = scheduler.submit_of(Moment(11), maker, FunctionId(2), &mut commands).unwrap();
+    assert!(suspended(&mut scheduler, 20, 0, made, 9).is_empty());
+    assert_eq!(answers(&tick(&mut scheduler, 4_999)), []);
+    assert_eq!(
+        scheduler.submit_of(Moment(5_000), maker, FunctionId(2), &mut commands),
+        Err(Refusal::DeadlinePassed)
+    );
+    let ended: BTreeSet<_> = answers(&tick(&mut scheduler, 5_000)).into_iter().map(|(job, _)| job).collect();
+    assert_eq!(ended, [maker, made].into());
+    assert_eq!(
+        scheduler.submit_of(Moment(5_001), maker, FunctionId(2), &mut commands),
+        Err(Refusal::DeadlinePassed),
+        "it was answered"
+    );
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn a_call_whose_own_calls_used_up_its_budget_does_not_go_on() {
+    let mut scheduler = serving(1);
+    let maker = one_suspended(&mut scheduler);
+    assert!(scheduler.charge(maker, 900));
+    assert_eq!(scheduler.budget_us(maker), 90);
+    assert_eq!(starts(&resume(&mut scheduler, 20, maker)).len(), 1);
+    assert!(!scheduler.charge(maker, 10), "not while it runs");
+    assert_eq!(scheduler.budget_us(maker), 90);
+    assert!(suspended(&mut scheduler, 30, 0, maker, 10).is_empty());
+    assert!(scheduler.charge(maker, 75));
+    assert_eq!(answers(&resume(&mut scheduler, 40, maker)), [(maker, Outcome::OverBudget)]);
+    assert!(scheduler.charge(maker, 1), "one that was answered has nothing left to lose");
     assert!(scheduler.is_idle());
 }

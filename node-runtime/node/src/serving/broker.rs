@@ -21,7 +21,8 @@ use mfaas_broker_protocol::{
 use mfaas_ident::TenantName;
 use serde::de::DeserializeOwned;
 
-use super::intake::{ConnectionNumber, Event, Intake};
+use super::call::ConnectionNumber;
+use super::intake::{Event, Intake};
 
 /// What waits to be written, of all tenants and of one, in bytes; the next operations are refused.
 const QUEUED_BYTES_MAX: usize = 64 << 20;

@@ -283,6 +283,29 @@ impl CacheWrites {
         Ok(KvReply::Done.encode())
     }
 
+    /// A call that the call made has succeeded: its changes are this one's. Whether they are no more than one call makes; otherwise
+    /// none is taken over.
+    pub(super) fn absorb(&mut self, callee: Self) -> bool {
+        if self.count + callee.count > WRITES_MAX || self.bytes + callee.bytes > WRITTEN_BYTES_MAX {
+            return false;
+        }
+        for (resource, writes) in callee.by_resource {
+            let own = self.by_resource.entry(resource).or_default();
+            for (key, write) in writes {
+                let bytes = |write: &Write| size(key.len(), write.value().map_or(&[], |value| value));
+                self.bytes += bytes(&write);
+                self.count += 1;
+                let before_bytes = own.get(&key).map(bytes);
+                if let Some(before_bytes) = before_bytes {
+                    self.bytes -= before_bytes;
+                    self.count -= 1;
+                }
+                own.insert(key, write);
+            }
+        }
+        true
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -1,15 +1,19 @@
 //! A call as it comes to the dispatcher, and its one answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mfaas_dispatch::{Outcome, Refusal};
+use mfaas_dispatch::{JobId, Outcome, Refusal};
 use mfaas_ident::{FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_rules::{Code, codes};
+use tokio::sync::oneshot;
 
 use super::table::Served;
 use crate::grant::Grant;
+
+/// One connection to the broker after another: none is 0, and none is the same again.
+pub(crate) type ConnectionNumber = u64;
 
 /// The one answer of an accepted call.
 #[derive(Debug)]
@@ -24,6 +28,47 @@ pub(crate) struct Answered {
     pub(crate) ran: Duration,
     /// What the call used before it waited, if it did. The output of a worker has that in it.
     pub(crate) used: Used,
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// Somebody outside of the engine.
+    Caller(oneshot::Sender<Result<Answered, CallError>>),
+    /// Another call, which made this one.
+    Maker(Box<Maker>),
+}
+
+/// A call that made another one and waits for it.
+#[derive(Debug)]
+pub(crate) struct Maker {
+    pub(crate) job: JobId,
+    /// What it calls the operation.
+    pub(crate) operation: u32,
+    /// Where the broker knows it, if it does.
+    pub(crate) connection: Option<ConnectionNumber>,
+    /// Gone when it waits no more.
+    pub(crate) waits: Weak<()>,
+    /// Calls that wait for each other, this one among them.
+    pub(crate) depth: u32,
+}
+
+impl Reply {
+    /// The call that made this one, if one did.
+    pub(crate) fn maker(&self) -> Option<&Maker> {
+        match self {
+            Self::Caller(_) => None,
+            Self::Maker(maker) => Some(maker),
+        }
+    }
+
+    /// Whether nobody waits any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Caller(caller) => caller.is_closed(),
+            Self::Maker(maker) => maker.waits.strong_count() == 0,
+        }
+    }
 }
 
 /// What parts of a call used, as workers said.

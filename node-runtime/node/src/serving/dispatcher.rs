@@ -14,7 +14,7 @@ use std::time::Duration;
 use mfaas_abi::limits;
 use mfaas_dispatch::{FunctionId, Loaded, Refusal, Residency, Snapshot, TenantId};
 use mfaas_ident::{
-    Access, Class, DataAccess, Digest, FunctionName, ResourceKind, ResourceName, Selector, TenantName,
+    Access, Binding, Class, DataAccess, Digest, FunctionName, ResourceName, Selector, TenantName,
 };
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
@@ -22,9 +22,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::awaited::Awaited;
-use super::call::{Answered, Asked, CallError, Way};
+use super::call::{Answered, Asked, CallError, Reply, Way};
 use super::engine::Published;
-use super::grants::Grants;
 use super::intake::{Call, Definition, Event, Intake};
 use super::pools::ClassPools;
 use super::process::WorkerKind;
@@ -186,11 +185,7 @@ pub(crate) struct Dispatcher {
     serving: AtomicBool,
     /// A whole set was in force once.
     whole: AtomicBool,
-    standing: Arc<Standing>,
-    usage: Arc<Usage>,
-    grants: Arc<Grants>,
-    /// Functions reach data here.
-    has_broker: bool,
+    services: NodeServices,
 }
 
 impl Dispatcher {
@@ -198,22 +193,7 @@ impl Dispatcher {
     pub(super) fn new(micro: Lane, bulk: Option<Lane>, pools: ClassPools, services: &NodeServices) -> Self {
         let (table, awaited, wanted, serving, whole) = Default::default();
         let numbers = Mutex::new(Numbers::new(pools));
-        let (standing, usage) = (Arc::clone(&services.standing), Arc::clone(&services.usage));
-        let (grants, has_broker) = (Arc::clone(&services.grants), services.broker.is_some());
-        Self {
-            micro,
-            bulk,
-            table,
-            awaited,
-            wanted,
-            numbers,
-            serving,
-            whole,
-            standing,
-            usage,
-            grants,
-            has_broker,
-        }
+        Self { micro, bulk, table, awaited, wanted, numbers, serving, whole, services: services.clone() }
     }
 
     /// The one for functions of a class, if they run here.
@@ -233,7 +213,7 @@ impl Dispatcher {
         let Asked { tenant, function, selector, wait_max, grant, way } = asked;
         let wait_us_max = wait_max.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
         let since = ticks();
-        let _inside = self.standing.enter().ok_or(CallError::Draining)?;
+        let _inside = self.services.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         let named = |table: &Table| {
             let Some(found) = table.resolve(tenant, function, selector) else {
@@ -247,7 +227,7 @@ impl Dispatcher {
                 return Err(CallError::TooLarge);
             }
             let served = Arc::clone(found);
-            let (reruns, earlier) = Default::default();
+            let (reply, (reruns, earlier)) = (Reply::Caller(reply), Default::default());
             Ok(Call { served, frame, since, wait_us_max, reply, reruns, earlier })
         };
         self.hand_in(named, way)?;
@@ -380,7 +360,8 @@ impl Dispatcher {
         let Some(lane) = self.lane(terms.class) else {
             return Err(Refused::new(codes::MF0722, format!("{key}: this node runs no bulk functions")));
         };
-        if !self.has_broker && image.bindings().iter().any(|binding| is_of_broker(binding.kind)) {
+        let mut resources = image.bindings().iter().filter_map(Binding::resource);
+        if self.services.broker.is_none() && resources.any(|binding| binding.kind.is_of_broker()) {
             return Err(Refused::new(codes::MF0723, format!("{key} binds data, and this node reaches none")));
         }
         let most = lane.kind.memory_max;
@@ -428,7 +409,7 @@ impl Dispatcher {
     pub(crate) fn route(&self, changes: &[RouteChange<'_>]) {
         // First: no version is named that may do less than it is believed to.
         for RouteChange { name, resources, .. } in changes {
-            self.grants.replace(name, *resources);
+            self.services.grants.replace(name, *resources);
         }
         let names: Vec<(Name, Names)> = {
             let mut numbers = self.numbers();
@@ -438,7 +419,10 @@ impl Dispatcher {
         {
             // A caller that named a version by the old route has handed its call in once this is held.
             let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-            names.into_iter().for_each(|(name, names)| table.replace(name, names));
+            for (name, names) in names {
+                self.services.callees.replace(&name, names.live().map(Arc::clone));
+                table.replace(name, names);
+            }
         }
         self.serving.store(true, Ordering::Release);
         let mut numbers = self.numbers();
@@ -453,7 +437,7 @@ impl Dispatcher {
 
     /// What a tenant is not granted any more its functions do not reach from now on, whatever else of a set is on its way.
     pub(crate) fn narrow_grants(&self, name: &Name, resources: Option<&BTreeMap<ResourceName, DataAccess>>) {
-        self.grants.narrow(name, resources);
+        self.services.grants.narrow(name, resources);
     }
 
     /// Bans and lifts what the node's directives ban and no longer ban.
@@ -463,12 +447,12 @@ impl Dispatcher {
 
     /// What the node is to take, and the bans in force.
     pub(crate) fn standing(&self) -> &Standing {
-        &self.standing
+        &self.services.standing
     }
 
     /// What calls cost.
     pub(crate) fn usage(&self) -> &Usage {
-        &self.usage
+        &self.services.usage
     }
 
     /// Accepts nothing more. Resolves when every accepted call is answered.
@@ -549,14 +533,6 @@ impl Dispatcher {
         let crashes =
             |served: &Served| banned.iter().find(|(id, _)| *id == served.id).map(|(_, crashes)| *crashes);
         table.served().filter_map(|served| Some((Arc::clone(served), crashes(served)?))).collect()
-    }
-}
-
-/// Whether the broker reaches what is of this kind, and not the node itself.
-fn is_of_broker(kind: ResourceKind) -> bool {
-    match kind {
-        ResourceKind::Kv | ResourceKind::Object => true,
-        ResourceKind::Cache => false,
     }
 }
 

@@ -17,6 +17,7 @@ mod calls;
 mod clock;
 mod data;
 mod kept_bytes;
+mod outcomes;
 mod publisher;
 mod residents;
 mod suspended;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 use mfaas_broker_protocol::FromBroker;
 use mfaas_dispatch::{Command, Commands, JobId, Limits, Moment, Outcome, Scheduler, WorkerId};
+use mfaas_ident::Budget;
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{RingError, Submission, wait_any};
 use mfaas_rules::codes;
@@ -54,6 +56,8 @@ use workers::Workers;
 const MOVED_BYTES_PER_US: u64 = 2 << 10;
 /// And so many operations that it begins or cancels.
 const OPERATIONS_PER_US: u64 = 2;
+/// The least that a worker takes as a budget: a call that has less is ended by it.
+const BUDGET_US_MIN: u32 = Budget::MIN.as_micros() as u32;
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
 const EVENTS_AT_ONCE: usize = 64;
 /// Operations whose time has come that calls hear of in one turn, for the same reason.
@@ -230,8 +234,14 @@ impl Engine {
     /// The job, if the call was accepted; a refusal is answered.
     fn submit(&mut self, call: Call) -> Option<JobId> {
         let now = self.clock.moment();
-        let deadline = call.wait_us_max.map(|wait| now.plus(wait));
-        match self.scheduler.submit(now, call.served.id, deadline, &mut self.commands) {
+        let submitted = match call.reply.maker() {
+            Some(maker) => self.scheduler.submit_of(now, maker.job, call.served.id, &mut self.commands),
+            None => {
+                let deadline = call.wait_us_max.map(|wait| now.plus(wait));
+                self.scheduler.submit(now, call.served.id, deadline, &mut self.commands)
+            }
+        };
+        match submitted {
             Ok(job) => {
                 self.calls.insert(job, call);
                 Some(job)
@@ -242,8 +252,7 @@ impl Engine {
                     0 => CallError::Refused(refusal),
                     _ => CallError::NotCommitted(codes::MF1204),
                 };
-                // The caller may have hung up.
-                let _ = call.reply.send(Err(error));
+                self.calls.refuse(call.reply, error);
                 None
             }
         }
@@ -312,6 +321,7 @@ impl Engine {
         let Some(report) = collected else { return Ok(false) };
         let now = self.clock.moment();
         let Report { worker, job, cpu_us, over_budget, waits, .. } = report;
+        self.charge_makers(job, cpu_us);
         if waits {
             self.suspend(report);
         } else {
@@ -320,6 +330,24 @@ impl Engine {
         self.execute_commands();
         self.calls.forget_collected();
         Ok(true)
+    }
+
+    /// What a call took counts for those that wait for it as well.
+    fn charge_makers(&mut self, job: JobId, cpu_us: u64) {
+        let mut at = job;
+        while let Some(maker) = self.calls.maker_of(at) {
+            if !self.scheduler.charge(maker, cpu_us) {
+                self.calls.owe(maker, cpu_us);
+            }
+            at = maker;
+        }
+    }
+
+    /// CPU time that a call may still use: no more than those that wait for it may.
+    fn budget_us(&self, job: JobId) -> u32 {
+        let makers = std::iter::successors(Some(job), |at| self.calls.maker_of(*at));
+        let least = makers.map(|job| self.scheduler.budget_us(job)).min().unwrap_or_default();
+        least.max(BUDGET_US_MIN)
     }
 
     /// A worker has put a call aside that waits.
@@ -333,6 +361,7 @@ impl Engine {
         if !self.scheduler.suspended(now, worker, job, cpu_us, moved_us, &mut self.commands) {
             return self.calls.refuse_suspension(job);
         }
+        self.scheduler.charge(job, self.calls.take_owed(job));
         match self.calls.suspend(job, now, &self.clock) {
             Rest::Waits => {}
             Rest::GoesOn => self.scheduler.resume(now, job, &mut self.commands),
@@ -354,7 +383,13 @@ impl Engine {
 
     /// An operation of a call on data has ended.
     fn hear_data(&mut self, job: JobId, id: u32, outcome: (u32, &[u8]), needs_commit: bool) {
-        match self.calls.hear_data(job, id, outcome, needs_commit) {
+        let rest = self.calls.hear_data(job, id, outcome, needs_commit);
+        self.go_on(job, rest);
+    }
+
+    /// A call that waited has heard something.
+    fn go_on(&mut self, job: JobId, rest: Rest) {
+        match rest {
             Rest::Waits => {}
             Rest::GoesOn if self.calls.is_abandoned(job) => {
                 self.scheduler.give_up(job, Outcome::DeadlinePassed, &mut self.commands);
@@ -398,12 +433,23 @@ impl Engine {
 
     /// Does what the scheduler has decided, and what it decides meanwhile.
     fn execute_commands(&mut self) {
-        let mut next = 0;
-        while let Some(command) = self.commands.get(next).copied() {
-            next += 1;
-            self.execute(command);
+        loop {
+            let mut next = 0;
+            while let Some(command) = self.commands.get(next).copied() {
+                next += 1;
+                self.execute(command);
+            }
+            self.commands.clear();
+            if let Some(call) = self.calls.next_made() {
+                self.submit(call);
+            } else if let Some(replied) = self.calls.next_replied() {
+                let job = replied.maker.job;
+                let rest = self.calls.hear_call(replied);
+                self.go_on(job, rest);
+            } else {
+                break;
+            }
         }
-        self.commands.clear();
         self.calls.report_if_idle(&self.scheduler);
     }
 
@@ -446,11 +492,12 @@ impl Engine {
     /// Gives the call to the worker, whose slab has its function in this slot.
     fn start(&mut self, worker: WorkerId, job: JobId, slot: u32) {
         let now = ticks();
+        let budget_us = self.budget_us(job);
         let Some(Begin { call, frame, resumes }) = self.calls.start(job, now) else { return };
         let submission = Submission {
             call_id: job.0,
             function: slot,
-            budget_us: self.scheduler.budget_us(job),
+            budget_us,
             memory_bytes: call.served.terms.memory.as_bytes(),
             frame,
             resumes,

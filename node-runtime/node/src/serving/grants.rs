@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{PoisonError, RwLock};
 
-use mfaas_ident::{Binding, DataAccess, ResourceName};
+use mfaas_ident::{DataAccess, ResourceBinding, ResourceName};
 
 use crate::function_tree::Name;
 use crate::image::ImageKey;
@@ -38,7 +38,7 @@ impl Grants {
     }
 
     /// What a version may do with what it binds: what its statement says, and no more than was granted; nothing if nothing was.
-    pub(crate) fn access(&self, key: &ImageKey, binding: &Binding) -> Option<DataAccess> {
+    pub(crate) fn access(&self, key: &ImageKey, binding: &ResourceBinding) -> Option<DataAccess> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let granted = all.get(&(key.tenant.clone(), key.function.clone()))?.get(&binding.resource)?;
         Some(binding.access.min(*granted))

@@ -13,15 +13,12 @@ use mfaas_dispatch::{FunctionId, Loaded, SlabId, WorkerId};
 use mfaas_ring::{Bell, HostEnd, WakeWord};
 use tokio::sync::{oneshot, watch};
 
-use super::call::{Answered, CallError, Earlier};
+use super::call::{ConnectionNumber, Earlier, Reply};
 use super::table::Served;
 use crate::image::VerifiedImage;
 
 /// What fits into the queue; callers beyond it are refused since the node is busy.
 const INTAKE_MAX: usize = 4_096;
-
-/// One connection to the broker after another: none is 0, and none is the same again.
-pub(crate) type ConnectionNumber = u64;
 
 /// One call on its way to the scheduler.
 #[derive(Debug)]
@@ -33,7 +30,7 @@ pub(crate) struct Call {
     pub(crate) since: u64,
     /// How long the call may wait, in microseconds, if its caller has a limit of its own.
     pub(crate) wait_us_max: Option<u64>,
-    pub(crate) reply: oneshot::Sender<Result<Answered, CallError>>,
+    pub(crate) reply: Reply,
     /// How often it ran and others had changed what it saw, and what that took.
     pub(crate) reruns: u32,
     pub(crate) earlier: Earlier,

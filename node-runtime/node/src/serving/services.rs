@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::caches::Caches;
+use super::callees::Callees;
 use super::grants::Grants;
 use super::protection::Protection;
 use crate::directives::Standing;
@@ -21,6 +22,8 @@ pub(crate) struct NodeServices {
     pub(crate) usage: Arc<Usage>,
     /// What functions may do with data.
     pub(crate) grants: Arc<Grants>,
+    /// What functions mean that call others.
+    pub(crate) callees: Arc<Callees>,
     /// What functions keep in the memory of this node.
     pub(crate) caches: Arc<Caches>,
     /// Where the broker of this node listens, if it has one.

@@ -25,7 +25,7 @@ pub(crate) struct Served {
     pub(crate) access: Access,
     /// What its calls get, by the same statement.
     pub(crate) terms: Terms,
-    /// What data it may reach, by the same statement, in the order of the names.
+    /// What it may reach, data and functions, by the same statement, in the order of the names.
     pub(crate) bindings: Arc<[Binding]>,
 }
 
@@ -67,6 +67,11 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// The version that `live` names.
+    pub(super) fn live(&self) -> Option<&Arc<Served>> {
+        self.versions.get(self.aliases.get(&*LIVE)?)
+    }
+
     /// `served` says what the scheduler knows each version as.
     pub(super) fn of(route: &Route, mut served: impl FnMut(&VerifiedImage) -> Served) -> Self {
         let versions = route.images.iter().map(|(version, image)| (*version, Arc::new(served(image))));
@@ -104,7 +109,7 @@ impl Table {
         let version = match selector {
             Some(Selector::Version(version)) => *version,
             Some(Selector::Alias(alias)) => *names.aliases.get(alias)?,
-            None => *names.aliases.get(&*LIVE)?,
+            None => return names.live(),
         };
         names.versions.get(&version)
     }

@@ -32,9 +32,10 @@ rows! {
     "which kind of calls it has, and so which bounds its budget and memory have": ["package", "metadata", "mfaas", "class"];
     "asks for more isolation than others have, never for less": ["package", "metadata", "mfaas", "isolation"];
     "who may call the function, of which its owner alone decides": ["package", "metadata", "mfaas", "access"];
-    "what data the function may reach, which the site has to grant": ["package", "metadata", "mfaas", "bindings"]
+    "what the function may reach: data that the site has to grant, and functions of its tenant": ["package", "metadata", "mfaas", "bindings"]
         ["package", "metadata", "mfaas", "bindings", "*"] ["package", "metadata", "mfaas", "bindings", "*", "kind"]
-        ["package", "metadata", "mfaas", "bindings", "*", "resource"] ["package", "metadata", "mfaas", "bindings", "*", "access"];
+        ["package", "metadata", "mfaas", "bindings", "*", "resource"] ["package", "metadata", "mfaas", "bindings", "*", "access"]
+        ["package", "metadata", "mfaas", "bindings", "*", "function"];
     "a dependency from the registry": ["dependencies", "*"] ["dependencies", "*", "version"] ["dependencies", "*", "features"]
         ["dependencies", "*", "default-features"] ["dependencies", "*", "package"];
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use mfaas_attest::AuditHead;
 use mfaas_catalog::{CatalogError, SITE_RESOURCES_MAX, TENANT_GRANTS_MAX};
 use mfaas_ident::{
-    Binding, BindingName, Bindings, DataAccess, Digest, ResourceKind, ResourceName, TenantName,
+    Binding, BindingName, Bindings, DataAccess, Digest, FunctionBinding, ResourceBinding, ResourceKind,
+    ResourceName, TenantName,
 };
 use sqlx::AssertSqlSafe;
 
@@ -205,12 +206,15 @@ async fn a_version_has_what_it_binds() {
     let second = world.admitted("shorten", "two").await;
     world.bind(&tenant(), "shorten", "urls", "links", DataAccess::Write).await;
     world.bind(&tenant(), "shorten", "hits", "hits", DataAccess::Read).await;
-    let binding = |resource_name: &str, access| Binding {
-        kind: ResourceKind::Kv,
-        resource: resource(resource_name),
-        access,
+    let sql = "INSERT INTO version_calls (tenant, function, version, name, callee)
+               SELECT tenant, name, last_version, 'rank', 'rank-eu' FROM functions WHERE name = 'shorten'";
+    sqlx::query(sql).execute(&world.raw("mfaas_signer").await).await.unwrap();
+    let binding = |resource_name: &str, access| {
+        let resource = resource(resource_name);
+        Binding::Resource(ResourceBinding { kind: ResourceKind::Kv, resource, access })
     };
     let bindings: Bindings = [
+        (BindingName::parse("rank").unwrap(), Binding::Function(FunctionBinding::new(function("rank-eu")))),
         (BindingName::parse("urls").unwrap(), binding("links", DataAccess::Write)),
         (BindingName::parse("hits").unwrap(), binding("hits", DataAccess::Read)),
     ]

@@ -36,10 +36,11 @@ pub(crate) fn granted(
     Ok(rows.iter().filter_map(|row| readable("a granted resource", granted(row))).collect())
 }
 
-/// What the version binds: how a change of grants finds its function.
+/// Which resources the version binds: how a change of grants finds its function.
 pub(crate) fn record_bindings(tx: &mut Transaction<'_>, admission: &Admission) -> anyhow::Result<()> {
     let version = i32::try_from(admission.version.get())?;
     for (name, binding) in admission.bound() {
+        let Some(binding) = binding.resource() else { continue };
         tx.execute(
             "INSERT INTO version_bindings (tenant, function, version, name, kind, resource, access)
              VALUES ($1, $2, $3, $4, $5, $6, $7)",

@@ -174,6 +174,54 @@ fn what_is_bound_has_to_be_granted_and_is_told_as_long_as_it_is() {
     }
 }
 
+/// By the versions that aliases name: nobody waits for itself, whoever was there first.
+#[test]
+fn functions_that_would_call_themselves_are_refused() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let deploy = |world: &mut World, function: &'static str, callees: &[&str]| {
+        world.function = function;
+        let rows = callees.iter().map(|name| format!("{name} = {{ kind = \"function\" }}\n"));
+        let table: String =
+            std::iter::once("[package.metadata.mfaas.bindings]\n".to_owned()).chain(rows).collect();
+        let bound = callees.iter().map(|name| {
+            let binding = serde_json::json!({"kind": "function", "function": name});
+            (name.parse().unwrap(), serde_json::from_value(binding).unwrap())
+        });
+        let bound: mfaas_ident::Bindings = bound.collect();
+        let id =
+            world.built_from(&format!("{MANIFEST}{table}"), source, |claim| claim.bindings = bound.clone());
+        (id, world.ended(id))
+    };
+    let message = |world: &mut World, id: Uuid| -> String {
+        let sql = "SELECT diagnostics -> 0 ->> 'message' FROM deployments WHERE id = $1";
+        world.sql.query_one(sql, &[&id]).unwrap().get(0)
+    };
+    // It need not be there yet.
+    let (id, ended) = deploy(&mut world, "search", &["geo", "rate"]);
+    assert_eq!(ended, outcome("admitted", &[]));
+    assert_eq!(world.statement(id).predicate.bound().len(), 2);
+    assert_eq!(world.count("SELECT count(*) FROM version_calls WHERE function = 'search'"), 2);
+    assert_eq!(deploy(&mut world, "rate", &["store"]).1, outcome("admitted", &[]));
+    assert_eq!(deploy(&mut world, "geo", &["store"]).1, outcome("admitted", &[]), "twice is no cycle");
+    let refused = outcome("refused", &["MF1209"]);
+    assert_eq!(deploy(&mut world, "store", &["store"]).1, refused);
+    let (id, ended) = deploy(&mut world, "store", &["search"]);
+    assert_eq!(ended, refused);
+    let cycle = message(&mut world, id);
+    assert!(cycle.contains("store calls search calls geo calls store"), "{cycle}");
+    // A version that no alias names calls nobody.
+    assert_eq!(deploy(&mut world, "search", &["rate"]).1, outcome("admitted", &[]));
+    assert_eq!(deploy(&mut world, "rate", &[]).1, outcome("admitted", &[]));
+    assert_eq!(deploy(&mut world, "store", &["search"]).1, outcome("admitted", &[]));
+    // A builder can neither leave a function out nor make one up.
+    world.function = "search";
+    let manifest = format!("{MANIFEST}[package.metadata.mfaas.bindings]\nrate = {{ kind = \"function\" }}\n");
+    let id = world.built_from(&manifest, source, |_| {});
+    assert_eq!(world.ended(id), outcome("failed", &["MF0603"]));
+}
+
 #[test]
 fn a_silent_manifest_means_what_the_site_says_and_that_is_signed() {
     let mut world = World::new();

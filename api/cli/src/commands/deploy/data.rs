@@ -1,29 +1,49 @@
-//! What data a new version reaches that the one before it did not, and the other way round.
+//! What a new version reaches that the one before it did not, data and functions, and the other way round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mfaas_ident::{Bindings, DataAccess, FunctionName, ResourceKind, ResourceName, VersionNumber};
+use mfaas_ident::{
+    Binding, Bindings, DataAccess, FunctionBinding, FunctionName, ResourceKind, ResourceName, VersionNumber,
+};
 use mfaas_wire::{FunctionView, VersionView};
 use serde::Serialize;
 
 use crate::client::Client;
 use crate::failure::Failure;
 
-/// A resource that two versions do not reach in the same way.
+/// What two versions do not reach in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct DataChange {
-    kind: ResourceKind,
-    resource: ResourceName,
-    /// What the version before may do with it; nothing if it does not reach it.
-    before: Option<DataAccess>,
-    /// What the new one may.
-    after: Option<DataAccess>,
+#[serde(untagged)]
+pub(crate) enum DataChange {
+    /// A resource.
+    Resource {
+        kind: ResourceKind,
+        resource: ResourceName,
+        /// What the version before may do with it; nothing if it does not reach it.
+        before: Option<DataAccess>,
+        /// What the new one may.
+        after: Option<DataAccess>,
+    },
+    /// A function that one of them calls.
+    Function {
+        /// [`FunctionBinding::KIND`].
+        kind: &'static str,
+        function: FunctionName,
+        /// Whether the version before calls it.
+        before: bool,
+        /// Whether the new one does.
+        after: bool,
+    },
 }
 
 impl DataChange {
     /// For people.
     pub(super) fn line(&self) -> String {
-        let Self { kind, resource, before, after } = self;
+        let (kind, resource, before, after) = match self {
+            Self::Function { function, after: true, .. } => return format!("now also calls `{function}`"),
+            Self::Function { function, after: false, .. } => return format!("no longer calls `{function}`"),
+            Self::Resource { kind, resource, before, after } => (kind, resource, before, after),
+        };
         let what = match (before, after) {
             (_, Some(DataAccess::Write)) => "now also writes",
             (Some(DataAccess::Write), Some(DataAccess::Read)) => "no longer writes",
@@ -64,19 +84,33 @@ fn found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
 
 /// By resource: a function may have several names for one, and reaches it as far as the widest of them does.
 pub(super) fn changes(before: &Bindings, after: &Bindings) -> Vec<DataChange> {
+    let mut changes = changed_calls(before, after);
     let (before, after) = (reach(before), reach(after));
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let change = |of: &(ResourceKind, ResourceName)| {
         let (kind, resource) = of.clone();
         let (before, after) = (before.get(of).copied(), after.get(of).copied());
-        (before != after).then_some(DataChange { kind, resource, before, after })
+        (before != after).then_some(DataChange::Resource { kind, resource, before, after })
     };
-    all.into_iter().filter_map(change).collect()
+    changes.splice(..0, all.into_iter().filter_map(change));
+    changes
+}
+
+fn changed_calls(before: &Bindings, after: &Bindings) -> Vec<DataChange> {
+    let calls = |of: &Bindings| of.values().filter_map(Binding::function).cloned().collect::<BTreeSet<_>>();
+    let (before, after) = (calls(before), calls(after));
+    let change = |function: &FunctionName| DataChange::Function {
+        kind: FunctionBinding::KIND,
+        function: function.clone(),
+        before: before.contains(function),
+        after: after.contains(function),
+    };
+    before.symmetric_difference(&after).map(change).collect()
 }
 
 fn reach(bindings: &Bindings) -> BTreeMap<(ResourceKind, ResourceName), DataAccess> {
     let mut reached = BTreeMap::new();
-    for bound in bindings.values() {
+    for bound in bindings.values().filter_map(Binding::resource) {
         let widest = reached.entry((bound.kind, bound.resource.clone())).or_insert(bound.access);
         *widest = bound.access.max(*widest);
     }

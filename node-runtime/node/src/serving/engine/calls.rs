@@ -2,6 +2,7 @@
 //!
 //! What a worker reported answers the job that it names and no other; nobody's call is ever answered with what was left over.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,13 @@ use mfaas_ring::{Completion, RingError};
 use tokio::sync::oneshot;
 
 use super::clock::Clock;
-use super::data::DataCalls;
+use super::data::{DataCalls, Replied};
 use super::kept_bytes::KeptBytes;
+use super::outcomes::outcome_of;
 use super::suspended::{Kept, Rest, Timers, wipe};
 use crate::serving::caches::AtOnce;
-use crate::serving::call::{Answered, Earlier, NotBegun};
-use crate::serving::intake::{Call, ConnectionNumber};
+use crate::serving::call::{Answered, CallError, ConnectionNumber, Earlier, NotBegun, Reply};
+use crate::serving::intake::Call;
 use crate::serving::log_forwarder::LogForwarder;
 use crate::usage::Usage;
 
@@ -72,6 +74,8 @@ pub(super) struct PendingCalls {
     kept_bytes: KeptBytes,
     /// Calls that reach data.
     data: DataCalls,
+    /// Calls that others have made and that are not submitted.
+    made: VecDeque<Call>,
     /// Operations that ended with a connection to the broker, of which their calls have not heard.
     lost: Vec<(JobId, u32)>,
     /// Who is to hear when nobody waits any more.
@@ -82,10 +86,22 @@ pub(super) struct PendingCalls {
 
 impl PendingCalls {
     pub(super) fn new(usage: Arc<Usage>, log_forwarder: Arc<LogForwarder>, data: DataCalls) -> Self {
-        let (tickets, completed, stopped, timers, lost) = Default::default();
+        let (tickets, completed, stopped, timers, made, lost) = Default::default();
         let kept_bytes = KeptBytes::of_waiting();
         let completion = Completion::new();
-        Self { tickets, completion, completed, timers, kept_bytes, data, lost, stopped, usage, log_forwarder }
+        Self {
+            tickets,
+            completion,
+            completed,
+            timers,
+            kept_bytes,
+            data,
+            made,
+            lost,
+            stopped,
+            usage,
+            log_forwarder,
+        }
     }
 
     /// The call was accepted as this job.
@@ -123,7 +139,7 @@ impl PendingCalls {
 
     /// Takes over what a worker reported last, of a call that waits, and says what becomes of it.
     pub(super) fn suspend(&mut self, job: JobId, now: Moment, clock: &Clock) -> Rest {
-        let Self { tickets, completion, completed, timers, kept_bytes, data, log_forwarder, .. } = self;
+        let Self { tickets, completion, completed, timers, kept_bytes, data, made, log_forwarder, .. } = self;
         let Some(ticket) = tickets.get_mut(job.index()).and_then(Option::as_mut) else {
             return Rest::Ends(Outcome::Lost);
         };
@@ -144,7 +160,16 @@ impl PendingCalls {
         let mut at_once = AtOnce::default();
         for asked in asked {
             let id = asked.id;
-            match data.operate(job, call, kept.data.get_or_insert_default(), asked, &mut at_once) {
+            let known = kept.data.get_or_insert_default();
+            let begun = if asked.waits.is_some() {
+                data.make(job, call, known, asked).map(|call| {
+                    made.push_back(call);
+                    None
+                })
+            } else {
+                data.operate(job, call, known, asked, &mut at_once)
+            };
+            match begun {
                 Ok(None) => {}
                 Ok(Some(outcome)) => {
                     kept.hear(id, DONE, &outcome);
@@ -176,21 +201,64 @@ impl PendingCalls {
         needs_commit: bool,
     ) -> Rest {
         let Self { tickets, kept_bytes, .. } = self;
-        let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut).filter(|ticket| ticket.job == job);
-        let Some(Ticket { call, kept: Some(kept), .. }) = ticket else { return Rest::Waits };
+        let Some((call, kept)) = kept_of(tickets, job) else { return Rest::Waits };
         if let Some(data) = &mut kept.data {
             data.heard(needs_commit);
         }
         if !kept.awaits_data(id) {
             return Rest::Waits;
         }
-        let goes_on = kept.hear(id, code, bytes);
-        match (kept.count(kept_bytes, &call.served.key.tenant, call.frame.capacity()), goes_on) {
-            // In a worker it hears of it with the next part, or has no room then.
-            (_, false) => Rest::Waits,
-            (true, true) => Rest::GoesOn,
-            (false, true) => Rest::Ends(Outcome::TooManySuspended),
+        hear((call, kept), kept_bytes, id, (code, bytes))
+    }
+
+    /// A call that another one made has an answer: what becomes of that one, if it waits for it.
+    pub(super) fn hear_call(&mut self, replied: Replied) -> Rest {
+        let Replied { maker, answer, effects } = replied;
+        let Self { tickets, kept_bytes, .. } = self;
+        let Some((call, kept)) = kept_of(tickets, maker.job) else { return Rest::Waits };
+        // Also of one that it waits for no longer: it is part of it.
+        if let Some(effects) = effects {
+            kept.data.get_or_insert_default().absorb(effects);
         }
+        if !kept.awaits_call(maker.operation) {
+            return Rest::Waits;
+        }
+        let (code, bytes) = outcome_of(answer);
+        hear((call, kept), kept_bytes, maker.operation, (code, &bytes))
+    }
+
+    /// The next call that another one has made, to be submitted.
+    pub(super) fn next_made(&mut self) -> Option<Call> {
+        self.made.pop_front()
+    }
+
+    /// The next answer of a call that another one made.
+    pub(super) fn next_replied(&mut self) -> Option<Replied> {
+        self.data.next_replied()
+    }
+
+    /// A call was not accepted.
+    pub(super) fn refuse(&mut self, reply: Reply, error: CallError) {
+        self.data.reply(reply, Err(error), None);
+    }
+
+    /// The call that made this one, if one did.
+    pub(super) fn maker_of(&self, job: JobId) -> Option<JobId> {
+        let ticket = self.tickets.get(job.index()).and_then(Option::as_ref);
+        let maker = ticket.filter(|ticket| ticket.job == job)?.call.reply.maker()?;
+        Some(maker.job)
+    }
+
+    /// A call that this one made took so much CPU time, which it is charged for when it waits again.
+    pub(super) fn owe(&mut self, job: JobId, us: u64) {
+        if let Some((_, kept)) = kept_of(&mut self.tickets, job) {
+            kept.owed_us = kept.owed_us.saturating_add(us);
+        }
+    }
+
+    /// What the call is to be charged for calls that it made while it ran.
+    pub(super) fn take_owed(&mut self, job: JobId) -> u64 {
+        kept_of(&mut self.tickets, job).map_or(0, |(_, kept)| std::mem::take(&mut kept.owed_us))
     }
 
     /// A connection to the broker is over, and the operations that were asked over it.
@@ -332,8 +400,7 @@ impl PendingCalls {
         match data {
             None => {
                 self.usage.record(&answered);
-                // The caller may have hung up; the answer was given all the same.
-                drop(call.reply.send(Ok(answered)));
+                self.data.reply(call.reply, Ok(answered), None);
             }
             Some(data) => self.data.end(job, clock, call, answered, data),
         }
@@ -372,5 +439,27 @@ impl PendingCalls {
             // The task that stopped the node may have lost patience.
             self.stopped.take().map(|stopped| stopped.send(()));
         }
+    }
+}
+
+/// What is kept of a call that waits, or has waited.
+fn kept_of(tickets: &mut [Option<Ticket>], job: JobId) -> Option<(&Call, &mut Kept)> {
+    let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut).filter(|ticket| ticket.job == job)?;
+    Some((&ticket.call, ticket.kept.as_mut()?))
+}
+
+/// An operation of a call has ended: what becomes of the call.
+fn hear(
+    (call, kept): (&Call, &mut Kept),
+    kept_bytes: &mut KeptBytes,
+    id: u32,
+    (code, bytes): (u32, &[u8]),
+) -> Rest {
+    let goes_on = kept.hear(id, code, bytes);
+    match (kept.count(kept_bytes, &call.served.key.tenant, call.frame.capacity()), goes_on) {
+        // In a worker it hears of it with the next part, or has no room then.
+        (_, false) => Rest::Waits,
+        (true, true) => Rest::GoesOn,
+        (false, true) => Rest::Ends(Outcome::TooManySuspended),
     }
 }

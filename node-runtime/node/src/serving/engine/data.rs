@@ -1,19 +1,21 @@
-//! Calls that reach data: who asks the broker for them, and what becomes of them when they have answered.
+//! Calls that reach data or make other calls: who asks the broker for them, and what becomes of them when they have answered.
 //!
 //! A call that changed something, or saw more than one thing, is answered only when the broker has committed that. If others have
 //! changed meanwhile what it saw, it did nothing and runs again, with another identity. What it changed in caches, which are the
 //! node's own, takes effect after that. What a call may do is looked up with each operation and once more before its effects: a grant
 //! that was revoked counts at once.
+//!
+//! What a call did that another one made is part of that one, from its commit on; then all of it is looked at once more.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mfaas_abi::frame::RequestFrame;
+use mfaas_abi::frame::{RequestFrame, encode_request};
 use mfaas_abi::{Status, split_binding};
 use mfaas_broker_protocol::{Caller, CommitResult, REQUEST_BYTES_MAX, ToBroker};
-use mfaas_dispatch::{JobId, Moment, Outcome};
-use mfaas_ident::{DataAccess, ResourceKind, TraceParent};
+use mfaas_dispatch::{FunctionId, JobId, Moment, Outcome};
+use mfaas_ident::{Binding, DataAccess, ResourceKind, TraceParent};
 use mfaas_ring::clock::ticks;
 use mfaas_rules::{Code, codes};
 use uuid::Uuid;
@@ -22,10 +24,12 @@ use super::clock::Clock;
 use super::kept_bytes::KeptBytes;
 use crate::serving::broker::BrokerLink;
 use crate::serving::caches::{AtOnce, CacheWrites, Caches};
-use crate::serving::call::{Answered, CallError, Earlier, NotBegun, Used};
+use crate::serving::call::{Answered, CallError, ConnectionNumber, Earlier, Maker, NotBegun, Reply, Used};
+use crate::serving::callees::Callees;
 use crate::serving::grants::Grants;
-use crate::serving::intake::{Call, ConnectionNumber};
+use crate::serving::intake::Call;
 use crate::serving::services::NodeServices;
+use crate::serving::table::Served;
 use crate::usage::Usage;
 
 /// How long a commit is waited for, and then for what has become of it.
@@ -40,17 +44,51 @@ const RERUNS_MAX: u32 = 8;
 /// What is waited before, at most, doubled each time, in microseconds: calls that met are not to meet again.
 const RERUN_PAUSE_US: u64 = 2_000;
 
-/// What is known of a call that reaches data.
+/// Functions that wait for each other, at most.
+const CALL_DEPTH_MAX: u32 = 16;
+/// Says which trace a request is part of.
+const TRACE_HEADER: &str = "traceparent";
+
+const NO_BINDING: NotBegun = NotBegun::new(codes::MF1207, "the function has no such binding");
+const NOT_SERVED: NotBegun = NotBegun::new(codes::MF1210, "this node does not serve the function");
+
+/// What is known of a call that reaches data or makes other calls.
 #[derive(Debug, Default)]
 pub(super) struct DataCall {
-    /// Where the broker knows it, if it was asked for anything.
+    /// Where the broker knows it, if it or a call that it made may have asked for something.
     at_broker: Option<AtBroker>,
-    /// What it has used, by the binding's place, and what it was allowed to do then.
-    used: BTreeMap<u32, DataAccess>,
+    /// It has asked for something itself.
+    has_asked: bool,
+    /// What it has used.
+    used: UsedBindings,
     needs_commit: bool,
     /// What it changes in caches.
     cached: CacheWrites,
+    /// Calls that it made change more in caches than one call may.
+    changes_too_much: bool,
 }
+
+/// What a call has done that was made by another one, which is to do it in its place.
+#[derive(Debug)]
+pub(super) struct Effects {
+    used: UsedBindings,
+    cached: CacheWrites,
+    /// The broker has made it part of that one.
+    is_at_broker: bool,
+}
+
+/// The answer of a call for the one that made it.
+#[derive(Debug)]
+pub(super) struct Replied {
+    pub(super) maker: Box<Maker>,
+    pub(super) answer: Result<Answered, CallError>,
+    /// Nothing of a call that did nothing.
+    pub(super) effects: Option<Effects>,
+}
+
+/// Which bindings a call has used, and those that it made: of each function by the binding's place, and what it was allowed to do then.
+#[derive(Debug, Default)]
+struct UsedBindings(HashMap<FunctionId, (Arc<Served>, BTreeMap<u32, DataAccess>)>);
 
 /// A call that the broker knows.
 #[derive(Debug)]
@@ -64,13 +102,15 @@ struct AtBroker {
 pub(super) struct Asked {
     pub(super) id: u32,
     pub(super) operation: Vec<u8>,
+    /// Of one that calls another function: whether its answer is waited for.
+    pub(super) waits: Option<Weak<()>>,
 }
 
 /// What a call waits for that has run.
 #[derive(Debug)]
 enum Waits {
     /// For its commit, or for what has become of it; then its changes of caches take effect.
-    Commit { at_broker: AtBroker, cached: CacheWrites, answered: Box<Answered>, is_settling: bool },
+    Commit { at_broker: AtBroker, effects: Box<Effects>, answered: Box<Answered>, is_settling: bool },
     /// For the time to run again.
     Rerun,
 }
@@ -91,6 +131,9 @@ pub(super) struct DataCalls {
     link: BrokerLink,
     grants: Arc<Grants>,
     caches: Arc<Caches>,
+    callees: Arc<Callees>,
+    /// Answers for calls that made others, of which they have not heard.
+    replied: VecDeque<Replied>,
     concluding: HashMap<JobId, Concluding>,
     ends: BTreeSet<(Moment, JobId)>,
     bytes: KeptBytes,
@@ -99,10 +142,47 @@ pub(super) struct DataCalls {
 
 impl DataCalls {
     pub(super) fn new(link: BrokerLink, services: &NodeServices) -> Self {
-        let (concluding, ends) = Default::default();
+        let (replied, concluding, ends) = Default::default();
         let bytes = KeptBytes::within(CONCLUDING_BYTES_MAX, TENANT_CONCLUDING_BYTES_MAX);
-        let NodeServices { grants, caches, usage, .. } = services.clone();
-        Self { link, grants, caches, concluding, ends, bytes, usage }
+        let NodeServices { grants, caches, callees, usage, .. } = services.clone();
+        Self { link, grants, caches, callees, replied, concluding, ends, bytes, usage }
+    }
+
+    /// A call that the function has asked for in an operation, to be submitted.
+    pub(super) fn make(
+        &self,
+        job: JobId,
+        call: &Call,
+        data: &mut DataCall,
+        asked: Asked,
+    ) -> Result<Call, NotBegun> {
+        let Asked { id: operation, operation: request, waits } = asked;
+        let key = &call.served.key;
+        let (place, body) = split_binding(&request).ok_or(NO_BINDING)?;
+        let function =
+            call.served.bindings.get(place as usize).and_then(Binding::function).ok_or(NO_BINDING)?;
+        let depth = call.reply.maker().map_or(0, |maker| maker.depth) + 1;
+        if depth > CALL_DEPTH_MAX {
+            return Err(NotBegun::new(codes::MF1211, "16 functions wait for each other already"));
+        }
+        let served = self.callees.live(&key.tenant, function).ok_or(NOT_SERVED)?;
+        if served.terms.class != call.served.terms.class {
+            return Err(NotBegun::new(codes::MF1210, "the function is of another class than its caller"));
+        }
+        let frame = request_of(&call.frame, body)?;
+        let reaches_broker = served.bindings.iter().any(|binding| match binding {
+            Binding::Resource(binding) => binding.kind.is_of_broker(),
+            Binding::Function(_) => true,
+        });
+        if reaches_broker && data.at_broker.is_none() {
+            // Where it cannot be reached the other one hears of that if it asks for anything.
+            data.at_broker = self.begin(job, call).ok();
+        }
+        let connection = data.at_broker.as_ref().map(|at_broker| at_broker.connection);
+        let waits = waits.unwrap_or_default();
+        let maker = Maker { job, operation, connection, waits, depth };
+        let (reply, (reruns, earlier)) = (Reply::Maker(Box::new(maker)), Default::default());
+        Ok(Call { served, frame, since: ticks(), wait_us_max: None, reply, reruns, earlier })
     }
 
     /// Does what a call began, or asks the broker for it: then nothing comes of it yet.
@@ -115,10 +195,9 @@ impl DataCalls {
         at_once: &mut AtOnce,
     ) -> Result<Option<Vec<u8>>, NotBegun> {
         let served = &call.served;
-        let Asked { id, operation } = asked;
-        let unknown = NotBegun::new(codes::MF1207, "the function has no such binding");
-        let (place, request) = split_binding(&operation).ok_or(unknown)?;
-        let binding = served.bindings.get(place as usize).ok_or(unknown)?;
+        let Asked { id, operation, .. } = asked;
+        let (place, request) = split_binding(&operation).ok_or(NO_BINDING)?;
+        let binding = served.bindings.get(place as usize).and_then(Binding::resource).ok_or(NO_BINDING)?;
         if request.len() > REQUEST_BYTES_MAX {
             return Err(NotBegun::new(codes::MF1202, "the operation has more bytes than one may have"));
         }
@@ -147,17 +226,22 @@ impl DataCalls {
                 self.link
                     .send(at_broker.connection, &served.key.tenant, &message)
                     .map_err(|_| NotBegun::AWAY)?;
+                data.has_asked = true;
                 None
             }
         };
-        let used = data.used.entry(place).or_insert(access);
-        *used = access.max(*used);
+        data.used.note(served, place, access);
         Ok(outcome)
     }
 
     fn begin(&self, job: JobId, call: &Call) -> Result<AtBroker, NotBegun> {
         let served = &call.served;
-        let connection = self.link.connection().ok_or(NotBegun::AWAY)?;
+        let connection = match call.reply.maker() {
+            None => self.link.connection(),
+            // The broker knows over this one whose it is.
+            Some(maker) => maker.connection,
+        };
+        let connection = connection.ok_or(NotBegun::AWAY)?;
         let caller = Caller {
             id: Uuid::new_v4(),
             tenant: served.key.tenant.clone(),
@@ -165,7 +249,8 @@ impl DataCalls {
             version: served.key.version,
             trace: trace_of(&call.frame),
         };
-        let message = ToBroker::Begin { call: job.0, caller: caller.clone() };
+        let made_by = call.reply.maker().map(|maker| maker.job.0);
+        let message = ToBroker::Begin { call: job.0, caller: caller.clone(), made_by };
         self.link.send(connection, &caller.tenant, &message).map_err(|_| NotBegun::AWAY)?;
         Ok(AtBroker { connection, caller })
     }
@@ -174,24 +259,31 @@ impl DataCalls {
     pub(super) fn end(&mut self, job: JobId, clock: &Clock, call: Call, answered: Answered, data: DataCall) {
         let response = answered.completion.as_ref().filter(|_| answered.outcome == Outcome::Finished);
         let is_ok = response.is_some_and(|completion| completion.status == Status::Ok);
-        if !is_ok || !data.has_effects() {
+        let is_made = call.reply.maker().is_some();
+        if !is_ok || !data.has_effects(is_made) || (is_made && call.reply.is_closed()) {
             self.forget(job, data.at_broker.as_ref());
-            return self.answer(call, answered);
+            return self.answer(call, answered, None);
         }
         let bytes = call.frame.capacity()
             + response.map_or(0, |completion| completion.response.capacity())
             + data.cached.bytes();
-        let DataCall { at_broker, used, needs_commit, cached } = data;
-        if !self.is_granted(&call, &used) {
+        let needs_commit = data.needs_commit(is_made);
+        let DataCall { at_broker, used, cached, changes_too_much, .. } = data;
+        let refusal = match used.are_granted(&self.grants) {
+            false => Some(codes::MF1201),
+            true if changes_too_much => Some(codes::MF1202),
+            true => None,
+        };
+        if let Some(code) = refusal {
             self.forget(job, at_broker.as_ref());
-            return self.fail(call, &answered, codes::MF1201);
+            return self.fail(call, &answered, code);
         }
+        let effects = Effects { used, cached, is_at_broker: needs_commit };
         let at_broker = match at_broker {
             Some(at_broker) if needs_commit => at_broker,
             at_broker => {
                 self.forget(job, at_broker.as_ref());
-                self.caches.apply(cached);
-                return self.answer(call, answered);
+                return self.take_effect(call, answered, effects);
             }
         };
         let tenant = &call.served.key.tenant;
@@ -203,7 +295,8 @@ impl DataCalls {
             self.forget(job, Some(&at_broker));
             return self.fail(call, &answered, codes::MF1205);
         }
-        let waits = Waits::Commit { at_broker, cached, answered: Box::new(answered), is_settling: false };
+        let (effects, answered) = (Box::new(effects), Box::new(answered));
+        let waits = Waits::Commit { at_broker, effects, answered, is_settling: false };
         let ends = clock.moment().plus(COMMIT_US_MAX);
         self.wait(job, Concluding { call, waits, ends, bytes });
     }
@@ -215,25 +308,44 @@ impl DataCalls {
         }
     }
 
-    /// The caller may have hung up; the answer was given all the same.
-    fn answer(&self, call: Call, answered: Answered) {
+    /// What the call did that the broker has taken: others see it, or it is part of the call that made this one.
+    fn take_effect(&mut self, call: Call, answered: Answered, effects: Effects) {
+        match call.reply {
+            Reply::Caller(_) => {
+                self.caches.apply(effects.cached);
+                self.answer(call, answered, None);
+            }
+            Reply::Maker(_) => self.answer(call, answered, Some(effects)),
+        }
+    }
+
+    fn answer(&mut self, call: Call, answered: Answered, effects: Option<Effects>) {
         self.usage.record(&answered);
-        let _ = call.reply.send(Ok(answered));
+        self.reply(call.reply, Ok(answered), effects);
     }
 
     /// The same of a call whose changes did not take effect, as far as is known. It ran, and what it used counts.
-    fn fail(&self, call: Call, answered: &Answered, code: Code) {
+    fn fail(&mut self, call: Call, answered: &Answered, code: Code) {
         self.usage.record(answered);
-        let _ = call.reply.send(Err(CallError::NotCommitted(code)));
+        self.reply(call.reply, Err(CallError::NotCommitted(code)), None);
     }
 
-    /// Whether the call may still do all that it did.
-    fn is_granted(&self, call: &Call, used: &BTreeMap<u32, DataAccess>) -> bool {
-        used.iter().all(|(place, used)| {
-            let binding = call.served.bindings.get(*place as usize);
-            let access = binding.and_then(|binding| self.grants.access(&call.served.key, binding));
-            access.is_some_and(|access| access >= *used)
-        })
+    /// Gives the answer to whoever waits for it. A caller may have hung up; the answer was given all the same.
+    pub(super) fn reply(
+        &mut self,
+        reply: Reply,
+        answer: Result<Answered, CallError>,
+        effects: Option<Effects>,
+    ) {
+        match reply {
+            Reply::Caller(caller) => drop(caller.send(answer)),
+            Reply::Maker(maker) => self.replied.push_back(Replied { maker, answer, effects }),
+        }
+    }
+
+    /// The next answer of which a call has not heard that made another one.
+    pub(super) fn next_replied(&mut self) -> Option<Replied> {
+        self.replied.pop_front()
     }
 
     fn wait(&mut self, job: JobId, concluding: Concluding) {
@@ -255,17 +367,17 @@ impl DataCalls {
         if !matches!(waits, Some(Waits::Commit { .. })) {
             return;
         }
-        let Some(Concluding { mut call, waits: Waits::Commit { answered, cached, .. }, bytes, .. }) =
+        let Some(Concluding { mut call, waits: Waits::Commit { answered, effects, .. }, bytes, .. }) =
             self.take(job)
         else {
             return;
         };
         let code = match result {
             CommitResult::Done => {
-                self.caches.apply(cached);
-                return self.answer(call, *answered);
+                return self.take_effect(call, *answered, *effects);
             }
             CommitResult::Conflict => codes::MF1204,
+            CommitResult::TooMuch => codes::MF1202,
             CommitResult::Full => codes::MF1208,
             CommitResult::Unavailable => codes::MF1205,
             CommitResult::Unknown => codes::MF1206,
@@ -303,16 +415,20 @@ impl DataCalls {
 
     /// Asks what has become of a commit, and sees to it that nothing does later.
     fn settle(&mut self, job: JobId) {
-        let Some(Concluding { waits: Waits::Commit { at_broker, is_settling, .. }, .. }) =
+        let Some(Concluding { call, waits: Waits::Commit { at_broker, is_settling, .. }, .. }) =
             self.concluding.get_mut(&job)
         else {
             return;
         };
+        if call.reply.maker().is_some() {
+            // Its changes were to be part of a call that the broker does not know any more.
+            return self.give_up(job, codes::MF1205);
+        }
         *is_settling = true;
         let caller = at_broker.caller.clone();
         let message = ToBroker::Settle { call: job.0, caller: caller.clone() };
         if self.link.send_when_connected(&caller.tenant, &message).is_err() {
-            self.give_up(job);
+            self.give_up(job, codes::MF1206);
         }
     }
 
@@ -325,7 +441,9 @@ impl DataCalls {
                 Some(Concluding { waits: Waits::Rerun, .. }) => {
                     return self.take(job).map(|concluding| concluding.call);
                 }
-                Some(Concluding { waits: Waits::Commit { is_settling: true, .. }, .. }) => self.give_up(job),
+                Some(Concluding { waits: Waits::Commit { is_settling: true, .. }, .. }) => {
+                    self.give_up(job, codes::MF1206);
+                }
                 Some(concluding) => {
                     concluding.ends = now.plus(COMMIT_US_MAX);
                     self.ends.insert((concluding.ends, job));
@@ -338,9 +456,9 @@ impl DataCalls {
         None
     }
 
-    fn give_up(&mut self, job: JobId) {
+    fn give_up(&mut self, job: JobId, code: Code) {
         if let Some(Concluding { call, waits: Waits::Commit { answered, .. }, .. }) = self.take(job) {
-            self.fail(call, &answered, codes::MF1206);
+            self.fail(call, &answered, code);
         }
     }
 
@@ -371,16 +489,67 @@ impl DataCall {
         self.cached.bytes()
     }
 
-    /// Whether something of it is to take effect, or has to be so still when it is answered.
-    fn has_effects(&self) -> bool {
-        self.needs_commit || !self.cached.is_empty()
+    /// Whether the broker is to take what it did before it is answered. Of a call that was made by another one also what it has read
+    /// alone: that one has seen it then.
+    fn needs_commit(&self, is_made: bool) -> bool {
+        self.needs_commit || (is_made && self.has_asked)
     }
+
+    /// Whether something of it is to take effect, or has to be so still when it is answered.
+    fn has_effects(&self, is_made: bool) -> bool {
+        self.needs_commit(is_made) || !self.cached.is_empty() || self.changes_too_much
+    }
+
+    /// A call that this one made has succeeded.
+    pub(super) fn absorb(&mut self, effects: Effects) {
+        let Effects { used, cached, is_at_broker } = effects;
+        self.used.absorb(used);
+        self.needs_commit |= is_at_broker;
+        self.changes_too_much |= !self.cached.absorb(cached);
+    }
+}
+
+impl UsedBindings {
+    fn note(&mut self, served: &Arc<Served>, place: u32, access: DataAccess) {
+        let (_, places) = self.0.entry(served.id).or_insert_with(|| (Arc::clone(served), BTreeMap::new()));
+        let used = places.entry(place).or_insert(access);
+        *used = access.max(*used);
+    }
+
+    fn absorb(&mut self, callee: Self) {
+        for (served, places) in callee.0.into_values() {
+            places.into_iter().for_each(|(place, access)| self.note(&served, place, access));
+        }
+    }
+
+    /// Whether all of that may still be done.
+    fn are_granted(&self, grants: &Grants) -> bool {
+        self.0.values().all(|(served, places)| {
+            places.iter().all(|(place, used)| {
+                let binding = served.bindings.get(*place as usize).and_then(Binding::resource);
+                let access = binding.and_then(|binding| grants.access(&served.key, binding));
+                access.is_some_and(|access| access >= *used)
+            })
+        })
+    }
+}
+
+/// The request to a function that another one calls, in the trace of that one's.
+fn request_of(of_maker: &[u8], body: &[u8]) -> Result<Vec<u8>, NotBegun> {
+    let maker = RequestFrame::decode(of_maker).ok();
+    let trace = maker.and_then(|request| request.headers.get(TRACE_HEADER));
+    let headers = [("content-type", "application/json")].into_iter();
+    let headers = headers.chain(trace.map(|trace| (TRACE_HEADER, trace)));
+    let mut frame = Vec::new();
+    let encoded = encode_request(&mut frame, "POST", "/", headers, body);
+    let too_large = NotBegun::new(codes::MF1202, "the request is larger than one may be");
+    encoded.map(|()| frame).map_err(|_| too_large)
 }
 
 /// The trace that a request says that it is part of.
 fn trace_of(frame: &[u8]) -> Option<String> {
     let request = RequestFrame::decode(frame).ok()?;
-    Some(TraceParent::parse(request.headers.get("traceparent")?).ok()?.trace_id())
+    Some(TraceParent::parse(request.headers.get(TRACE_HEADER)?).ok()?.trace_id())
 }
 
 /// A number below another one, not the same for all.

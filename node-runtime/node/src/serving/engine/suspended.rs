@@ -3,6 +3,7 @@
 //! What a worker says of them is hostile. A call that breaks the rules of its own operations is given up, and nobody else notices.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use mfaas_abi::limits::{self, OPERATIONS_MAX};
 use mfaas_abi::{OperationKind, Record, SuspendedFrame};
@@ -29,12 +30,14 @@ pub(super) enum Rest {
 }
 
 /// An operation that has not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Open {
     /// Ends at that moment.
     Sleep(Moment),
     /// Ends when the broker says so.
     Data,
+    /// Ends when the call that it made has an answer. As long as this is there, somebody waits for that.
+    Call { _waits: Arc<()> },
 }
 
 /// What is kept of a call that waits, or goes on after it has waited. Its memory is wiped when it goes.
@@ -49,6 +52,8 @@ pub(super) struct Kept {
     /// Their bytes, and those that it heard of last.
     outcome_bytes: usize,
     heard_bytes: usize,
+    /// CPU time of calls that it made, which it has not been charged for, in microseconds.
+    pub(super) owed_us: u64,
     /// Keys that were looked up in caches for it when it began to wait last.
     keys_looked_up: usize,
     /// Its operations that have not ended.
@@ -107,12 +112,17 @@ impl Kept {
 
     /// Whether the broker has not said yet what comes of that operation.
     pub(super) fn awaits_data(&self, id: u32) -> bool {
-        self.open.get(&id) == Some(&Open::Data)
+        matches!(self.open.get(&id), Some(Open::Data))
+    }
+
+    /// Whether the operation is a call that was made and has no answer yet.
+    pub(super) fn awaits_call(&self, id: u32) -> bool {
+        matches!(self.open.get(&id), Some(Open::Call { .. }))
     }
 
     /// The operations that the broker has not said anything of.
     pub(super) fn open_data(&self) -> Vec<u32> {
-        self.open.iter().filter(|(_, open)| **open == Open::Data).map(|(id, _)| *id).collect()
+        self.open.iter().filter(|(_, open)| matches!(open, Open::Data)).map(|(id, _)| *id).collect()
     }
 
     /// The frame with which it goes on: what it has not heard of, as far as it has room for that at once, and what it was.
@@ -172,7 +182,7 @@ impl Kept {
     /// Nothing of it will end any more.
     pub(super) fn forget(&self, job: JobId, timers: &mut Timers) {
         for (id, open) in &self.open {
-            timers.remove(*open, job, *id);
+            timers.remove(open, job, *id);
         }
     }
 }
@@ -214,12 +224,22 @@ fn begin(
         }
         OperationKind::Data => is_new.then(|| {
             open.insert(record.id, Open::Data);
-            Some(Asked { id: record.id, operation: record.bytes.to_vec() })
+            Some(Asked { id: record.id, operation: record.bytes.to_vec(), waits: None })
+        }),
+        OperationKind::Call => is_new.then(|| {
+            let waits = Arc::new(());
+            let asked = Asked {
+                id: record.id,
+                operation: record.bytes.to_vec(),
+                waits: Some(Arc::downgrade(&waits)),
+            };
+            open.insert(record.id, Open::Call { _waits: waits });
+            Some(asked)
         }),
         OperationKind::Cancel => {
             // It may have ended meanwhile.
             if let Some(cancelled) = open.remove(&record.id) {
-                timers.remove(cancelled, job, record.id);
+                timers.remove(&cancelled, job, record.id);
             }
             Some(None)
         }
@@ -232,9 +252,9 @@ pub(super) struct Timers(BTreeSet<(Moment, JobId, u32)>);
 
 impl Timers {
     /// The operation ends at no moment any more.
-    fn remove(&mut self, open: Open, job: JobId, id: u32) {
+    fn remove(&mut self, open: &Open, job: JobId, id: u32) {
         if let Open::Sleep(at) = open {
-            self.0.remove(&(at, job, id));
+            self.0.remove(&(*at, job, id));
         }
     }
 

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod calls;
 mod data;
 mod waits;
 

@@ -15,7 +15,7 @@ fn what_was_revoked_counts_and_what_is_new_waits() {
     };
     let access = |resource: &str| {
         let resource = ResourceName::parse(resource).unwrap();
-        grants.access(&key, &Binding { kind: ResourceKind::Kv, resource, access: DataAccess::Write })
+        grants.access(&key, &ResourceBinding { kind: ResourceKind::Kv, resource, access: DataAccess::Write })
     };
     assert_eq!(access("a"), None);
     grants.replace(&name, Some(&of(&[("a", DataAccess::Write), ("b", DataAccess::Write)])));

@@ -46,6 +46,23 @@ fn another_name_for_the_same_resource_is_no_change() {
 }
 
 #[test]
+fn functions_that_are_called_now_or_no_longer_have_a_line_each() {
+    let calling = |functions: &[&str]| -> Bindings {
+        let row = |name: &&str| {
+            let binding = serde_json::json!({"kind": "function", "function": name});
+            (name.parse().unwrap(), serde_json::from_value(binding).unwrap())
+        };
+        functions.iter().map(row).collect()
+    };
+    let changes = changes(&calling(&["geo", "rank"]), &calling(&["rank", "rate"]));
+    let said: Vec<String> = changes.iter().map(DataChange::line).collect();
+    assert_eq!(said, ["no longer calls `geo`", "now also calls `rate`"]);
+    let expected =
+        serde_json::json!({"kind": "function", "function": "rate", "before": false, "after": true});
+    assert_eq!(serde_json::to_value(&changes[1]).unwrap(), expected);
+}
+
+#[test]
 fn programs_read_what_it_was_and_what_it_is() {
     let changes = changes(&Bindings::new(), &bindings(&[("a", "links", "read")]));
     let expected = serde_json::json!([{"kind": "kv", "resource": "links", "before": null, "after": "read"}]);

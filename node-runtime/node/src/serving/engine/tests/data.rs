@@ -7,7 +7,7 @@ use mfaas_abi::{KvExpiry, KvReply, KvRequest, OperationKind, Record};
 use mfaas_broker_protocol::{
     Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ToBroker, decode, encode, message_bytes,
 };
-use mfaas_ident::{Binding, ResourceKind};
+use mfaas_ident::{Binding, ResourceBinding, ResourceKind};
 use serde::de::DeserializeOwned;
 
 use super::waits::{put_aside, resumed_with};
@@ -15,17 +15,17 @@ use super::*;
 use crate::serving::Caches;
 
 /// A broker that is the test's.
-struct TestBroker {
+pub(super) struct TestBroker {
     listener: UnixListener,
     services: NodeServices,
     _directory: tempfile::TempDir,
 }
 
 /// A connection to it.
-struct Side(UnixStream);
+pub(super) struct Side(UnixStream);
 
 impl TestBroker {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("broker");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -33,8 +33,12 @@ impl TestBroker {
         Self { listener, services, _directory: directory }
     }
 
+    pub(super) fn services(&self) -> NodeServices {
+        self.services.clone()
+    }
+
     /// The next connection of the node.
-    fn accept(&self) -> Side {
+    pub(super) fn accept(&self) -> Side {
         let (stream, _) = self.listener.accept().unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut side = Side(stream);
@@ -53,7 +57,7 @@ impl Side {
         decode(&message).unwrap()
     }
 
-    fn next(&mut self) -> ToBroker {
+    pub(super) fn next(&mut self) -> ToBroker {
         self.read()
     }
 
@@ -63,25 +67,27 @@ impl Side {
 
     /// A call begins and asks for something.
     fn asked(&mut self) -> (u64, Caller, ToBroker) {
-        let ToBroker::Begin { call, caller } = self.next() else { panic!("it does not begin") };
+        let ToBroker::Begin { call, caller, made_by: None } = self.next() else {
+            panic!("it does not begin")
+        };
         (call, caller, self.next())
     }
 
-    fn outcome(&mut self, call: u64, id: u32, bytes: &[u8], needs_commit: bool) {
+    pub(super) fn outcome(&mut self, call: u64, id: u32, bytes: &[u8], needs_commit: bool) {
         let bytes = bytes.to_vec();
         self.tell(&FromBroker::Outcome { call, id, code: 0, bytes, needs_commit });
     }
 
-    fn committed(&mut self, call: u64, result: CommitResult) {
+    pub(super) fn committed(&mut self, call: u64, result: CommitResult) {
         self.tell(&FromBroker::Committed { call, result });
     }
 }
 
-fn orders() -> ResourceName {
+pub(super) fn orders() -> ResourceName {
     ResourceName::parse("orders").unwrap()
 }
 
-fn granted(access: DataAccess) -> Option<BTreeMap<ResourceName, DataAccess>> {
+pub(super) fn granted(access: DataAccess) -> Option<BTreeMap<ResourceName, DataAccess>> {
     Some(BTreeMap::from([(orders(), access)]))
 }
 
@@ -93,15 +99,17 @@ fn image() -> VerifiedImage {
 /// The same version, which binds orders for changes as each of these.
 fn binding(kinds: &[ResourceKind]) -> VerifiedImage {
     let public = Declared { access: Some(Access::Public), ..Declared::default() };
-    let binding =
-        |kind: &ResourceKind| Binding { kind: *kind, resource: orders(), access: DataAccess::Write };
+    let binding = |kind: &ResourceKind| {
+        let (kind, resource, access) = (*kind, orders(), DataAccess::Write);
+        Binding::Resource(ResourceBinding { kind, resource, access })
+    };
     let bindings: Vec<Binding> = kinds.iter().map(binding).collect();
     VerifiedImage::declaring_for_test(key("hello", 2), public).binding_for_test(&bindings)
 }
 
 /// A node that serves it with a broker, and the connection between them.
 async fn stage(broker: &TestBroker) -> (Stage, Side) {
-    let stage = Stage::with(broker.services.clone()).await;
+    let stage = Stage::with(broker.services()).await;
     let side = broker.accept();
     assert_eq!(stage.define_image(image(), 7).await, []);
     stage.route_image(image(), granted(DataAccess::Write).as_ref());
@@ -109,7 +117,7 @@ async fn stage(broker: &TestBroker) -> (Stage, Side) {
 }
 
 /// Asks the binding at that place.
-fn ask(end: &mut WorkerEnd, place: u32, id: u32) {
+pub(super) fn ask(end: &mut WorkerEnd, place: u32, id: u32) {
     ask_for(end, id, &[&place.to_le_bytes()[..], b"request"].concat());
 }
 
@@ -139,11 +147,13 @@ fn with_caches(services: NodeServices) -> NodeServices {
 }
 
 /// What a call hears: the numbers of codes, and bytes.
-fn heard(end: &mut WorkerEnd) -> Vec<(u32, u32, Vec<u8>)> {
+pub(super) fn heard(end: &mut WorkerEnd) -> Vec<(u32, u32, Vec<u8>)> {
     resumed_with(end, |outcome| (outcome.id, outcome.code, outcome.bytes.to_vec())).1
 }
 
-async fn ended(call: tokio::task::JoinHandle<Result<Answered, CallError>>) -> Result<Answered, CallError> {
+pub(super) async fn ended(
+    call: tokio::task::JoinHandle<Result<Answered, CallError>>,
+) -> Result<Answered, CallError> {
     tokio::time::timeout(PATIENCE, call).await.expect("no end").unwrap()
 }
 
@@ -365,6 +375,7 @@ async fn a_cache_hears_of_a_call_when_its_commit_is_done() {
     for (result, before) in [
         (CommitResult::Unavailable, None),
         (CommitResult::Full, None),
+        (CommitResult::TooMuch, None),
         (CommitResult::Done, None),
         (CommitResult::Done, Some(b"value".to_vec())),
     ] {

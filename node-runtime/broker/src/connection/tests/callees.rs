@@ -1,0 +1,106 @@
+//! Calls that others made: what they see, and what becomes of what they did.
+
+use super::*;
+
+/// A call of acme that this one made.
+async fn made_by(node: &mut TestNode, maker: u64) -> u64 {
+    node.begin_made_by("acme", Some(maker)).await.0
+}
+
+/// What is there for all to see.
+async fn stored(node: &mut TestNode, key: &str) -> Result<Vec<u8>, u32> {
+    let (call, _) = node.begin("acme").await;
+    let outcome = node.does(call, READ, &get(key)).await.0;
+    node.tell(ToBroker::Forget { call }).await;
+    outcome
+}
+
+/// Of none of the calls, once those are forgotten that were to be.
+async fn nothing_is_held(broker: &Broker) {
+    let nothing = async {
+        while broker.held.of(&"acme".parse().unwrap()) > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), nothing).await.expect("something is held");
+}
+
+#[tokio::test]
+async fn what_a_call_did_is_part_of_the_one_that_made_it_and_takes_effect_with_it() {
+    let broker = broker().await;
+    let mut node = TestNode::connect(&broker).await;
+    let (root, _) = node.begin("acme").await;
+    node.does(root, WRITE, &put("a", b"root")).await.0.unwrap();
+    let callee = made_by(&mut node, root).await;
+    assert_eq!(node.does(callee, READ, &get("a")).await.0, Ok(value(Some(b"root"))));
+    node.does(callee, WRITE, &put("a", b"callee")).await.0.unwrap();
+    node.does(callee, WRITE, &put("b", b"callee")).await.0.unwrap();
+    assert_eq!(node.does(root, READ, &get("a")).await.0, Ok(value(Some(b"root"))), "not yet");
+    assert_eq!(node.commits(callee).await, CommitResult::Done);
+    assert_eq!(node.does(root, READ, &get("a")).await.0, Ok(value(Some(b"callee"))));
+    assert_eq!(stored(&mut node, "a").await, Ok(value(None)), "nobody else sees it");
+    // One that failed.
+    let failed = made_by(&mut node, root).await;
+    node.does(failed, WRITE, &put("b", b"failed")).await.0.unwrap();
+    node.tell(ToBroker::Forget { call: failed }).await;
+    assert_eq!(node.commits(root).await, CommitResult::Done);
+    assert_eq!(stored(&mut node, "a").await, Ok(value(Some(b"callee"))));
+    assert_eq!(stored(&mut node, "b").await, Ok(value(Some(b"callee"))));
+    nothing_is_held(&broker).await;
+}
+
+/// A read of a call that another one made is a read of that one.
+#[tokio::test]
+async fn others_that_changed_what_a_callee_read_are_in_the_way_of_the_whole_call() {
+    let broker = broker().await;
+    let mut node = TestNode::connect(&broker).await;
+    let (root, _) = node.begin("acme").await;
+    let callee = made_by(&mut node, root).await;
+    assert_eq!(node.does(callee, READ, &get("k")).await.0, Ok(value(None)));
+    assert_eq!(node.commits(callee).await, CommitResult::Done);
+    let (other, _) = node.begin("acme").await;
+    node.does(other, WRITE, &put("k", b"other")).await.0.unwrap();
+    assert_eq!(node.commits(other).await, CommitResult::Done);
+    node.does(root, WRITE, &put("l", b"root")).await.0.unwrap();
+    assert_eq!(node.commits(root).await, CommitResult::Conflict);
+    assert_eq!(stored(&mut node, "l").await, Ok(value(None)));
+}
+
+#[tokio::test]
+async fn of_two_that_meet_the_later_is_to_run_again() {
+    let broker = broker().await;
+    let mut node = TestNode::connect(&broker).await;
+    let (root, _) = node.begin("acme").await;
+    let add = KvRequest::Increment { key: b"n", by: 1 };
+    let (first, second) = (made_by(&mut node, root).await, made_by(&mut node, root).await);
+    for callee in [first, second] {
+        assert_eq!(node.does(callee, WRITE, &add).await.0, Ok(KvReply::Number(1).encode()));
+    }
+    assert_eq!(node.commits(first).await, CommitResult::Done);
+    assert_eq!(node.commits(second).await, CommitResult::Conflict);
+    let again = made_by(&mut node, root).await;
+    assert_eq!(node.does(again, WRITE, &add).await.0, Ok(KvReply::Number(2).encode()));
+    assert_eq!(node.commits(again).await, CommitResult::Done);
+    assert_eq!(node.commits(root).await, CommitResult::Done);
+    assert_eq!(stored(&mut node, "n").await, Ok(value(Some(b"2"))));
+}
+
+/// Without the call that made it nothing of a call takes effect, whenever that one went.
+#[tokio::test]
+async fn a_call_takes_no_effect_without_the_one_that_made_it() {
+    let broker = broker().await;
+    let mut node = TestNode::connect(&broker).await;
+    let (root, _) = node.begin("acme").await;
+    let callee = made_by(&mut node, root).await;
+    node.does(callee, WRITE, &put("a", b"x")).await.0.unwrap();
+    node.does(root, WRITE, &put("b", b"x")).await.0.unwrap();
+    assert_eq!(node.commits(root).await, CommitResult::Done);
+    assert_eq!(node.commits(callee).await, CommitResult::Unavailable);
+    // One that never was.
+    let orphan = made_by(&mut node, 999).await;
+    assert_eq!(node.does(orphan, WRITE, &put("a", b"x")).await.0, Err(1205));
+    assert_eq!(node.commits(orphan).await, CommitResult::Unavailable);
+    assert_eq!(stored(&mut node, "a").await, Ok(value(None)));
+    assert_eq!(stored(&mut node, "b").await, Ok(value(Some(b"x"))));
+    nothing_is_held(&broker).await;
+}

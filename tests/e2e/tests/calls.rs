@@ -1,0 +1,123 @@
+//! Functions that call others: what is admitted, what they hear, and that what they do takes effect together.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use mfaas_harness::{Answer, Stack, package};
+
+const RESERVE: &str = r#"
+use mfaas::{Binding, Error, Json, Kv, Write};
+
+pub struct Rooms;
+
+impl Binding for Rooms {
+    const NAME: &'static str = "rooms";
+    type Value = i64;
+}
+
+pub async fn handle(Json(hotel): Json<String>, rooms: Kv<Rooms, Write>) -> Result<Json<i64>, Error> {
+    if hotel == "loop" {
+        loop {
+            std::hint::black_box(0);
+        }
+    }
+    let reserved = rooms.increment(&hotel, 1).await?;
+    if hotel == "full" {
+        return Err(Error::new("no room is free"));
+    }
+    assert!(hotel != "burnt", "there is no such hotel any more");
+    Ok(Json(reserved))
+}
+"#;
+
+const BOOK: &str = r#"
+use mfaas::{Binding, Call, Callee, Error, Kv, join};
+
+pub struct Reserve;
+
+impl Callee for Reserve {
+    const NAME: &'static str = "reserve";
+    type Request = String;
+    type Response = i64;
+}
+
+pub struct Rooms;
+
+impl Binding for Rooms {
+    const NAME: &'static str = "rooms";
+    type Value = i64;
+}
+
+pub async fn handle(body: String, reserve: Call<Reserve>, rooms: Kv<Rooms>) -> Result<String, Error> {
+    let (what, hotel) = body.split_once(' ').unwrap_or(("one", &body));
+    let hotel = hotel.to_owned();
+    match what {
+        "one" => Ok(reserve.call(&hotel).await?.to_string()),
+        "two" => {
+            let (one, two) = join(reserve.call(&hotel), reserve.call(&hotel)).await;
+            Ok(format!("{}", one?.max(two?)))
+        }
+        "fail" => {
+            reserve.call(&hotel).await?;
+            Err(Error::new("it fails after another one has reserved"))
+        }
+        "try" => Ok(match reserve.call(&hotel).await {
+            Ok(reserved) => format!("{reserved} of {:?}", rooms.get(&hotel).await?),
+            Err(error) => format!("{:?} {:?}", error.code(), error.status()),
+        }),
+        _ => Ok(format!("{:?}", rooms.get(&hotel).await?)),
+    }
+}
+"#;
+
+const DEPENDENCY: &str = "[dependencies]\nmfaas = \"0.1\"\n";
+
+fn call(stack: &Stack, body: &str) -> Answer {
+    let url = format!("{}/f/default/book", stack.ingress());
+    stack.request("POST", &url, &[], body.as_bytes().to_vec())
+}
+
+#[test]
+fn functions_call_each_other_and_take_effect_together() {
+    let stack = Stack::start();
+    stack.grant("rooms", "kv", "write");
+    let rooms = |access: &str| {
+        format!("[package.metadata.mfaas.bindings.rooms]\nkind = \"kv\"\naccess = \"{access}\"\n")
+    };
+    let budget = "[package.metadata.mfaas]\nbudget = \"200ms\"\n";
+    let calls = |name: &str| format!("[package.metadata.mfaas.bindings.{name}]\nkind = \"function\"\n");
+    let book = package("book", BOOK, &format!("{budget}{}{}{DEPENDENCY}", calls("reserve"), rooms("read")));
+    let deployed = stack.deploy(book.path()).ok();
+    assert!(deployed.stderr.contains("now also calls `reserve`"), "{}", deployed.stderr);
+    assert_eq!(call(&stack, "try a").text(), "Some(1210) None", "it is not there yet");
+    let reserve = package("reserve", RESERVE, &format!("{}{DEPENDENCY}", rooms("write")));
+    let _ = stack.deploy(reserve.path()).ok();
+
+    assert_eq!(call(&stack, "one a").text(), "1");
+    assert_eq!(call(&stack, "try a").text(), "2 of Some(2)", "what it changed is seen by its caller");
+    assert_eq!(call(&stack, "two a").text(), "4", "two at once are two");
+    assert_eq!(call(&stack, "fail a").status, 500);
+    assert_eq!(call(&stack, "look a").text(), "Some(4)", "what was reserved for nothing is not");
+    assert_eq!(call(&stack, "try full").text(), "None Some(500)");
+    assert_eq!(call(&stack, "try burnt").text(), "Some(1210) None");
+    assert_eq!(
+        (call(&stack, "look full").text(), call(&stack, "look burnt").text()),
+        ("None".into(), "None".into())
+    );
+    // The one that is called has a budget as well.
+    assert_eq!(call(&stack, "try loop").text(), "Some(1210) None");
+
+    // Nobody waits for itself.
+    let source = RESERVE.replacen(
+        "rooms: Kv<Rooms, Write>)",
+        "rooms: Kv<Rooms, Write>, _book: mfaas::Call<Book>)",
+        1,
+    ) + "pub struct Book;\n\nimpl mfaas::Callee for Book {\n    const NAME: &'static str = \"book\";\n    type Request = String;\n    type Response = String;\n}\n";
+    let cycle = package("reserve", &source, &format!("{}{}{DEPENDENCY}", calls("book"), rooms("write")));
+    let report = stack.cli(["deploy", "--json", cycle.path().to_str().unwrap()]).exits(3).json();
+    assert_eq!(report["diagnostics"][0]["code"], "MF1209", "{report}");
+    // What the handler takes is what the manifest declares.
+    let silent = package("book", BOOK, &format!("{}{DEPENDENCY}", rooms("read")));
+    let report = stack.cli(["deploy", "--json", silent.path().to_str().unwrap()]).exits(5).json();
+    let diagnostic = &report["diagnostics"][0];
+    assert_eq!(diagnostic["code"], "MF0414", "{report}");
+    assert!(diagnostic["message"].as_str().unwrap().contains("`reserve`, which Cargo.toml does not declare"));
+}
