@@ -2,9 +2,11 @@
 //! beside one with few shows what one takes.
 
 use bench_function::{
-    ANSWER_BYTES, Constants, GET, OBJECT_BYTES, PUT, PUT_OBJECT, READ_OBJECT, REQUEST_BYTES, work,
+    ANSWER_BYTES, CALL, Constants, GET, OBJECT_BYTES, PUT, PUT_OBJECT, READ_OBJECT, REQUEST_BYTES, work,
 };
-use mfaas_abi::{DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, OperationKind};
+use mfaas_abi::{
+    CalleeReply, DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, OperationKind, with_binding,
+};
 use mfaas_shim::{Handling, Operation, Reply};
 
 #[used]
@@ -12,8 +14,9 @@ static CONSTANTS: Constants = Constants::PLACE;
 
 /// Of the value, and of the object.
 const KEY: &[u8] = b"key";
-/// The one binding that the function has.
+/// The binding of data, and that of a function.
 const BINDING: u32 = 0;
+const CALLEE: u32 = 1;
 
 /// The entry that the executor calls.
 #[unsafe(no_mangle)]
@@ -33,6 +36,11 @@ pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
                 READ_OBJECT => {
                     for _ in 0..constants.rounds {
                         read_object().await;
+                    }
+                }
+                CALL => {
+                    for _ in 0..constants.rounds {
+                        call_another(&request).await;
                     }
                 }
                 _ => {}
@@ -70,8 +78,18 @@ async fn read_object() {
     assert!(piece.len() == OBJECT_BYTES && piece.last() == Some(&7), "the object is whole");
 }
 
+async fn call_another(request: &[u8; REQUEST_BYTES]) {
+    let outcome = begin(OperationKind::Call, with_binding(CALLEE, request)).await;
+    let reply = CalleeReply::decode(&outcome).expect("a reply to a call");
+    assert!(reply.http_status == 200 && !reply.body.is_empty(), "it has answered");
+}
+
 async fn ask(operation: Vec<u8>) -> Vec<u8> {
-    let outcome = Operation::new(OperationKind::Data, operation).await;
+    begin(OperationKind::Data, operation).await
+}
+
+async fn begin(kind: OperationKind, operation: Vec<u8>) -> Vec<u8> {
+    let outcome = Operation::new(kind, operation).await;
     assert!(outcome.code == DONE, "{} {}", outcome.code, String::from_utf8_lossy(&outcome.bytes));
     outcome.bytes
 }

@@ -38,6 +38,9 @@ pub const PUT_OBJECT: u64 = 9;
 /// Reads that object `rounds` times, one after the other.
 pub const READ_OBJECT: u64 = 10;
 
+/// Calls the function behind its second binding `rounds` times, one after the other, with its own request.
+pub const CALL: u64 = 11;
+
 /// Bytes of the object: a piece that one operation reads.
 pub const OBJECT_BYTES: usize = 100 << 10;
 

@@ -222,6 +222,10 @@ impl Kind {
     pub const fn read_object(times: u64) -> Self {
         Self { kind: crate::function::READ_OBJECT, rounds: times }
     }
+    /// Calls another function so many times.
+    pub const fn call(times: u64) -> Self {
+        Self { kind: crate::function::CALL, rounds: times }
+    }
 
     /// Runs for about so long on the core that this is called on.
     pub fn busy_micros(micros: f64, tsc: Tsc) -> Self {

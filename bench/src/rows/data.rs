@@ -1,4 +1,5 @@
-//! What a function waits for data: in a cache of the node, at the broker, and beside clients of a database and of a store of objects.
+//! What a function waits for data and for other functions: in a cache of the node, at the broker, and beside clients of a database and
+//! of a store of objects.
 //!
 //! Each is a difference of calls over HTTP in the same round: of one with the operation and one without, or of one with many and one
 //! with a single one, by how many more they are. So nothing of the call itself is in it.
@@ -9,7 +10,7 @@ use super::{Lane, Plan, Workers, alternate, single_calls};
 use crate::functions::Kind;
 use crate::report::{Bound, Row};
 use crate::sides::bare::{Bare, Mode};
-use crate::sides::mfaas::Data;
+use crate::sides::mfaas::{CALLED, Data};
 use crate::sides::{Kit, Latency};
 
 /// Bytes of a value.
@@ -19,6 +20,8 @@ const MORE: u64 = 64;
 
 /// Of a cache, in µs.
 const CACHE_US_MAX: f64 = 1.0;
+/// Of another function, in µs.
+const CALL_US_MAX: f64 = 0.5;
 /// A round trip to the broker, by one over a bare ring.
 const BROKER_RATIO_MAX: f64 = 2.0;
 /// By the clients.
@@ -30,6 +33,24 @@ const ONE: &str = "one operation";
 const MANY: &str = "many operations";
 const CLIENT: &str = "client";
 const BARE: &str = "bare ring";
+
+/// Another function, by the dispatcher.
+pub(super) fn call(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
+    let mut row = Row::new("call", "another function of the tenant, with 64 B, by the dispatcher");
+    let functions = [(CALLED, Kind::get(0)), ("many", Kind::call(MORE))];
+    let data = Data::start(kit, worker(kit, plan), ResourceKind::Cache, &functions)?;
+    let calls = plan.size(500, 20);
+    let lanes = vec![
+        of_calls(kit, &mut row, &data, (NONE, CALLED), calls),
+        of_calls(kit, &mut row, &data, (MANY, "many"), calls),
+    ];
+    let series = alternate(plan, &mut row, lanes);
+    let p50 = |name: &str| series.of(name, |latency: &Latency| latency.whole.p50);
+    row.measure("a call without any", "µs", p50(NONE));
+    row.measure("a call of the other function, p50", "µs", each(&p50(MANY), &p50(NONE), MORE))
+        .aim(Bound::AtMost, CALL_US_MAX);
+    Ok(row)
+}
 
 /// A value of a cache.
 pub(super) fn cache(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {

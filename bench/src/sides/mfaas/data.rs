@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use mfaas_ident::{Binding, Bindings, DataAccess, ResourceBinding, ResourceKind};
+use mfaas_ident::{Binding, Bindings, DataAccess, FunctionBinding, ResourceBinding, ResourceKind};
 use mfaas_test_postgres::{Cluster, OWNER};
 use object_store::ObjectStoreExt as _;
 use object_store::local::LocalFileSystem;
@@ -15,7 +15,7 @@ use object_store::local::LocalFileSystem;
 use super::BUDGET_US;
 use super::home::Deployed;
 use super::node::{Started, TENANT, Variable, of_one_worker, on_cores};
-use crate::function::{Constants, OBJECT_BYTES};
+use crate::function::{CALL, Constants, OBJECT_BYTES};
 use crate::functions::{Form, Kind, request, verified};
 use crate::sides::http::Client;
 use crate::sides::{Kit, Side, Timing};
@@ -24,6 +24,10 @@ use crate::sys::{pin, pin_to, stamp};
 /// What all functions bind, and what they call it.
 const RESOURCE: &str = "bench-data";
 const BINDING: &str = "data";
+/// What the one that calls another binds as well, after that in the order of the names.
+const CALLEE: &str = "other";
+/// The function that another one calls.
+pub const CALLED: &str = "none";
 /// Operations a second that a tenant may ask for: more than there are.
 const OPERATIONS: &str = "10000000";
 /// Where Debian has its programs.
@@ -102,8 +106,11 @@ impl Data {
 /// A function that reaches the resource.
 fn deployed(kit: &Kit, kind: ResourceKind, name: &str, does: Kind) -> anyhow::Result<Deployed> {
     let image = kit.functions.file(Form::Data, &does.constants(0));
-    let binding = ResourceBinding { kind, resource: RESOURCE.parse()?, access: DataAccess::Write };
-    let bindings = Bindings::from([(BINDING.parse()?, Binding::Resource(binding))]);
+    let resource = ResourceBinding { kind, resource: RESOURCE.parse()?, access: DataAccess::Write };
+    let mut bindings = Bindings::from([(BINDING.parse()?, Binding::Resource(resource))]);
+    if does.kind == CALL {
+        bindings.insert(CALLEE.parse()?, Binding::Function(FunctionBinding::new(CALLED.parse()?)));
+    }
     let function = name.to_owned();
     Ok(Deployed { function, bindings, ..Deployed::micro(TENANT, image, BUDGET_US)? })
 }

@@ -17,8 +17,8 @@ use mfaas_attest::{
     ServingSet, ShardRef, Statement, sign, tree_of,
 };
 use mfaas_ident::{
-    Access, AliasName, Bindings, Budget, Class, DataAccess, DeploymentId, Digest, Epoch, FunctionName,
-    HandlerPath, MemoryLimit, ResourceName, TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, Binding, Bindings, Budget, Class, DataAccess, DeploymentId, Digest, Epoch,
+    FunctionName, HandlerPath, MemoryLimit, ResourceName, TenantName, ToolchainId, VersionNumber,
 };
 use mfaas_rules::profiles::lints;
 
