@@ -100,6 +100,15 @@ impl Client {
         self.parsed(&self.get_bytes(path).await?, path)
     }
 
+    /// The same, or nothing if what is asked for is not there.
+    pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
+        match self.get(path).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Failure::Problem(problem)) if problem.status == 404 => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// GET of raw bytes, again where the answer does not arrive as a whole.
     pub(crate) async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
         let mut retries = Retries::new();

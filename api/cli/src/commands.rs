@@ -13,6 +13,7 @@ mod deploy;
 mod doctor;
 mod down;
 mod explain;
+mod graph;
 mod invoke;
 mod list;
 mod login;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     List(list::List),
     Status(status::Status),
     Versions(versions::Versions),
+    Graph(graph::Graph),
     Rollback(rollback::Rollback),
     Delete(delete::Delete),
     #[command(name = "crate")]
@@ -114,6 +116,7 @@ impl Command {
             | Self::List(_)
             | Self::Status(_)
             | Self::Versions(_)
+            | Self::Graph(_)
             | Self::Rollback(_)
             | Self::Delete(_)
             | Self::Crates(_)
@@ -141,6 +144,7 @@ impl Command {
             Self::List(command) => block_on(command.run(context)),
             Self::Status(command) => block_on(command.run(context)),
             Self::Versions(command) => block_on(command.run(context)),
+            Self::Graph(command) => block_on(command.run(context)),
             Self::Rollback(command) => block_on(command.run(context)),
             Self::Delete(command) => block_on(command.run(context)),
             Self::Crates(command) => block_on(command.run(context)),

@@ -197,12 +197,13 @@ impl Node {
         };
         let (broker, call, outgoing) = (Arc::clone(&self.broker), Arc::clone(call), self.outgoing.clone());
         let turn = call.queue().await;
-        tokio::spawn(async move {
+        let work = async move {
             let data = turn.await;
             if let Some(answered) = operate(&broker, &call, data, open, operation).await {
                 tell(&outgoing, (number, id), kind, answered, came).await;
             }
-        });
+        };
+        go_on_apart(work).await;
     }
 
     /// An operation has come; or why it is too much.
@@ -285,6 +286,15 @@ impl Node {
     }
 }
 
+/// Does something as far as it goes without waiting, which is all of it where nothing has to be looked up, and the rest in a task of
+/// its own.
+async fn go_on_apart(work: impl Future<Output = ()> + Send + 'static) {
+    let mut work = Box::pin(work);
+    if poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await.is_pending() {
+        tokio::spawn(work);
+    }
+}
+
 /// What came of an operation, and whether the call now needs a commit.
 type Operated = (Result<Vec<u8>, Refusal>, bool);
 
@@ -315,22 +325,23 @@ async fn operate(
 ) -> Option<Operated> {
     let Operation { resource, kind, access, request, .. } = operation;
     let tenant = &call.caller.tenant;
-    let turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
-    if call.is_over.load(Ordering::Acquire) {
-        return None;
-    }
     let too_much = || {
         let message = "calls that have not ended hold as much data as may be held";
         (Err(Refusal::new(codes::MF1205, message)), true)
     };
-    if call.is_lost.load(Ordering::Acquire) || !broker.held.has_room(tenant) {
+    let has_room = || !call.is_lost.load(Ordering::Acquire) && broker.held.has_room(tenant);
+    if !has_room() {
         return Some(too_much());
     }
-    if let Some(maker) = call.made_by.as_ref().filter(|_| !data.has_begun) {
-        data.transaction = maker.data.lock().await.transaction.of_callee();
-        broker.held.replace(tenant, 0, data.transaction.held_bytes());
+    // Before the turn: an operation of the maker may have what is locked here and wait for one.
+    begin_with_maker(broker, call, &mut data).await;
+    let turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
+    if call.is_over.load(Ordering::Acquire) {
+        return None;
     }
-    data.has_begun = true;
+    if !has_room() {
+        return Some(too_much());
+    }
     let before = (data.transaction.held_bytes(), data.uploads.bytes());
     let answered = match kind {
         ResourceKind::Kv => {
@@ -373,18 +384,39 @@ async fn commit(broker: &Broker, call: &Call, data: &CallData) -> CommitResult {
     result_of(committed)
 }
 
+/// A call that another one made begins with what that one has seen and changed by now, and that one with what its own maker has. Nothing
+/// of a call that is over or lost.
+fn begin_with_maker<'a>(
+    broker: &'a Broker,
+    call: &'a Call,
+    data: &'a mut CallData,
+) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    Box::pin(async move {
+        let is_gone = call.is_over.load(Ordering::Acquire) || call.is_lost.load(Ordering::Acquire);
+        if is_gone || std::mem::replace(&mut data.has_begun, true) {
+            return;
+        }
+        if let Some(maker) = &call.made_by {
+            let mut of_maker = maker.data.lock().await;
+            begin_with_maker(broker, maker, &mut of_maker).await;
+            data.transaction = of_maker.transaction.of_callee();
+            broker.held.replace(&call.caller.tenant, 0, data.transaction.held_bytes());
+        }
+    })
+}
+
 /// What the call saw and changed is from now on part of the call that made it, if that goes on.
 async fn join(broker: &Broker, call: &Call, data: &mut CallData, maker: &Call) -> CommitResult {
-    if call.is_lost.load(Ordering::Acquire) {
-        return CommitResult::Unavailable;
-    }
+    // What it holds counts as long as it is there.
+    let mut of_maker = maker.data.lock().await;
+    begin_with_maker(broker, maker, &mut of_maker).await;
     let tenant = &call.caller.tenant;
     broker.held.replace(tenant, data.transaction.held_bytes(), 0);
     broker.uploading.replace(tenant, data.uploads.bytes(), 0);
     let CallData { transaction, mut staged, .. } = std::mem::take(data);
-    let mut of_maker = maker.data.lock().await;
     let before = of_maker.transaction.held_bytes();
-    let joined = if maker.is_over.load(Ordering::Acquire) || maker.is_lost.load(Ordering::Acquire) {
+    let is_gone = |call: &Call| call.is_lost.load(Ordering::Acquire);
+    let joined = if maker.is_over.load(Ordering::Acquire) || is_gone(maker) || is_gone(call) {
         Err(CommitResult::Unavailable)
     } else {
         of_maker.transaction.absorb(transaction).map_err(|error| match error {

@@ -133,7 +133,11 @@ impl Scheduler {
         commands: &mut Commands,
     ) -> Result<JobId, Refusal> {
         let maker = self.jobs.find(maker).ok_or(Refusal::DeadlinePassed)?;
-        self.accept(now, function, self.jobs.get(maker).ends, commands)
+        let job = self.accept(now, function, self.jobs.get(maker).ends, commands)?;
+        if let Some(index) = self.jobs.find(job) {
+            self.give_up_if_abandoned(self.jobs.get(index).pool, commands);
+        }
+        Ok(job)
     }
 
     #[inline]

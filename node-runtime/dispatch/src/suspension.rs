@@ -49,6 +49,19 @@ impl Scheduler {
         self.jobs.find(job).map_or(0, |index| self.jobs.get(index).budget_us)
     }
 
+    /// What is believed of a worker that says that `job` took `cpu_us` of CPU time: no more than has passed, and nothing of a job that is
+    /// not on its core.
+    pub fn believed_us(&self, now: Moment, id: WorkerId, job: JobId, cpu_us: u64) -> Option<u64> {
+        let worker = self.workers.get(id.place).filter(|worker| worker.life == id.life);
+        let on_core = worker.and_then(|worker| Some((worker, self.jobs.get(worker.first()?).id)));
+        match on_core {
+            Some((worker, first)) if first == job => {
+                Some(worker.believed_us(now.since(worker.started), cpu_us))
+            }
+            Some(_) | None => None,
+        }
+    }
+
     /// A call that this one made took so much CPU time, which is taken from what is left of this one's. Whether it was: not while this one
     /// runs.
     pub fn charge(&mut self, job: JobId, us: u64) -> bool {

@@ -169,9 +169,14 @@ impl Worker {
     /// Several may be received at once, so what one leaves of the time that passed is there for the next.
     pub(crate) fn bill(&mut self, run_us: u64, cpu_us: u64) -> u64 {
         let passed = self.unbilled_us.saturating_add(run_us);
-        let used = cpu_us.min(passed);
+        let used = self.believed_us(run_us, cpu_us);
         self.unbilled_us = if self.len > 1 { passed - used } else { 0 };
         used
+    }
+
+    /// The same, without charging it.
+    pub(crate) fn believed_us(&self, run_us: u64, cpu_us: u64) -> u64 {
+        cpu_us.min(self.unbilled_us.saturating_add(run_us))
     }
 
     /// The job that came on the core now runs.

@@ -149,6 +149,17 @@ fn of_two_callees_that_meet_the_later_has_done_nothing() {
             root.absorb(again).unwrap();
         }
     }
+    // Each of what the other one changes, which their caller had read.
+    let mut reader = Transaction::default();
+    saw(&mut reader, "x", 1);
+    saw(&mut reader, "y", 1);
+    let (mut first, mut second) = (reader.of_callee(), reader.of_callee());
+    for (callee, changes) in [(&mut first, "x"), (&mut second, "y")] {
+        callee.relies_on(["x", "y"].map(place).into_iter());
+        put(callee, changes, "of the other");
+    }
+    reader.absorb(first).unwrap();
+    assert!(matches!(reader.absorb(second), Err(KvError::Conflict)));
     // What they do apart from each other is both done.
     let mut root = root();
     let (mut first, mut second) = (root.of_callee(), root.of_callee());

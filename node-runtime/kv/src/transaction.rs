@@ -148,7 +148,7 @@ pub struct Transaction {
     remembered_bytes: usize,
     /// Of the call that made this one, if one did.
     base: Arc<Base>,
-    /// What it saw of that call's changes.
+    /// What it saw of what that call had seen or changed.
     pub(crate) relied: BTreeSet<Place>,
 }
 
@@ -159,6 +159,12 @@ struct Base {
     writes: BTreeMap<Place, Write>,
     /// In memory.
     bytes: usize,
+}
+
+impl Base {
+    fn knows(&self, place: &Place) -> bool {
+        self.writes.contains_key(place) || self.seen.contains_key(place)
+    }
 }
 
 /// What it takes to remember one thing besides its bytes: about what the maps need.
@@ -240,8 +246,10 @@ impl Transaction {
         self.scanned += callee.scanned;
         self.seen.extend(callee.seen);
         self.scans.extend(callee.scans);
-        // Of what the caller of this call had changed.
-        self.relied.extend(callee.relied.into_iter().filter(|place| self.base.writes.contains_key(place)));
+        // What is not this call's own.
+        let Self { base, seen, relied, .. } = self;
+        relied
+            .extend(callee.relied.into_iter().filter(|place| base.knows(place) && !seen.contains_key(place)));
         self.writes.extend(callee.writes);
         Ok(())
     }
@@ -256,11 +264,11 @@ impl Transaction {
         self.seen.get(place).or_else(|| self.base.seen.get(place))
     }
 
-    /// Remembers which of these the callers of this call have changed, and not itself.
+    /// Remembers which of these the callers of this call have seen or changed, and not itself.
     pub(crate) fn relies_on(&mut self, places: impl Iterator<Item = Place>) {
-        let Self { base, writes, relied, .. } = self;
-        let is_theirs = |place: &Place| base.writes.contains_key(place) && !writes.contains_key(place);
-        relied.extend(places.filter(is_theirs));
+        let Self { base, seen, writes, relied, .. } = self;
+        let is_own = |place: &Place| writes.contains_key(place) || seen.contains_key(place);
+        relied.extend(places.filter(|place| base.knows(place) && !is_own(place)));
     }
 
     /// The call has read what is there, or that nothing is.

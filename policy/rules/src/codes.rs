@@ -270,7 +270,7 @@ table! { $
     MF1206 "It is not known whether the call's changes took effect.", "Read what the call was to change before you try again.";
     MF1207 "The operation is none that the binding has.", "Update the node and its broker to the release that built the function, or deploy it again.";
     MF1208 "The resource holds as much as it may.", "Delete what is not needed any more, or ask an operator to raise MFAAS_DATA_RESOURCE_MIB.";
-    MF1209 "The function would call itself.", "Let no function call another one that calls it, also not by way of others; `mfaas versions NAME` shows whom a version calls.";
+    MF1209 "The function would call itself.", "Let no function call another one that calls it, also not by way of others; `mfaas graph NAME` shows whom a function calls.";
     MF1210 "The function that was called has not answered.", "The message says why; look at the log of the function that was called.";
-    MF1211 "The call may not make another one.", "Let functions call each other less deeply, or give the first of them more CPU time; the message names the limit.";
+    MF1211 "The call may not make another one.", "Let functions call each other less deeply: put what several of them do into one.";
 }

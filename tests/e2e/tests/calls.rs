@@ -91,6 +91,8 @@ fn functions_call_each_other_and_take_effect_together() {
     let reserve = package("reserve", RESERVE, &format!("{}{DEPENDENCY}", rooms("write")));
     let _ = stack.deploy(reserve.path()).ok();
 
+    let graph = stack.cli(["graph", "book"]).ok();
+    assert_eq!(graph.stdout, "book\n  reserve\n");
     assert_eq!(call(&stack, "one a").text(), "1");
     assert_eq!(call(&stack, "try a").text(), "2 of Some(2)", "what it changed is seen by its caller");
     assert_eq!(call(&stack, "two a").text(), "4", "two at once are two");

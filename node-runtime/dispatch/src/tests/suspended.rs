@@ -289,6 +289,32 @@ fn a_call_that_another_one_makes_is_within_what_that_one_may() {
     assert!(scheduler.is_idle());
 }
 
+/// What nobody is left to run is lost, also if it came while the node stopped.
+#[test]
+fn a_call_that_is_made_when_no_worker_is_left_is_lost() {
+    let mut scheduler = serving(1);
+    let maker = one_suspended(&mut scheduler);
+    let mut commands = Commands::new();
+    scheduler.stop(&mut commands);
+    scheduler.worker_died(Moment(20), worker(0, 1), &mut commands);
+    commands.clear();
+    let made = scheduler.submit_of(Moment(21), maker, FunctionId(2), &mut commands).unwrap();
+    assert_eq!(answers(&commands), [(made, Outcome::Lost)]);
+}
+
+/// A worker says of its own jobs alone what they took, and no more than has passed.
+#[test]
+fn a_worker_is_believed_what_the_job_on_its_core_may_have_taken() {
+    let mut scheduler = serving(1);
+    let waits = one_suspended(&mut scheduler);
+    let (runs, _) = submit(&mut scheduler, 20, 2);
+    let believed = |job, cpu_us| scheduler.believed_us(Moment(50), worker(0, 1), job, cpu_us);
+    assert_eq!((believed(runs, 5), believed(runs, 1_000)), (Some(5), Some(30)));
+    assert_eq!(believed(waits, 5), None);
+    assert_eq!(scheduler.believed_us(Moment(50), worker(0, 2), runs, 5), None);
+    assert_eq!(scheduler.believed_us(Moment(50), worker(3, 1), runs, 5), None);
+}
+
 #[test]
 fn a_call_whose_own_calls_used_up_its_budget_does_not_go_on() {
     let mut scheduler = serving(1);

@@ -56,6 +56,8 @@ use workers::Workers;
 const MOVED_BYTES_PER_US: u64 = 2 << 10;
 /// And so many operations that it begins or cancels.
 const OPERATIONS_PER_US: u64 = 2;
+/// What it takes to make a call for another one, besides what that one takes.
+const MADE_CALL_US: u64 = 3;
 /// The least that a worker takes as a budget: a call that has less is ended by it.
 const BUDGET_US_MIN: u32 = Budget::MIN.as_micros() as u32;
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
@@ -233,6 +235,9 @@ impl Engine {
 
     /// The job, if the call was accepted; a refusal is answered.
     fn submit(&mut self, call: Call) -> Option<JobId> {
+        if call.reply.maker().is_some() && call.reply.is_closed() {
+            return None;
+        }
         let now = self.clock.moment();
         let submitted = match call.reply.maker() {
             Some(maker) => self.scheduler.submit_of(now, maker.job, call.served.id, &mut self.commands),
@@ -321,10 +326,10 @@ impl Engine {
         let Some(report) = collected else { return Ok(false) };
         let now = self.clock.moment();
         let Report { worker, job, cpu_us, over_budget, waits, .. } = report;
-        self.charge_makers(job, cpu_us);
         if waits {
             self.suspend(report);
         } else {
+            self.charge_makers(now, report, 0);
             self.scheduler.completed(now, worker, job, cpu_us, over_budget, &mut self.commands);
         }
         self.execute_commands();
@@ -333,35 +338,46 @@ impl Engine {
     }
 
     /// What a call took counts for those that wait for it as well.
-    fn charge_makers(&mut self, job: JobId, cpu_us: u64) {
-        let mut at = job;
-        while let Some(maker) = self.calls.maker_of(at) {
-            if !self.scheduler.charge(maker, cpu_us) {
-                self.calls.owe(maker, cpu_us);
+    fn charge_makers(&mut self, now: Moment, report: Report, moved_us: u64) {
+        let mut at = self.calls.maker_of(report.job);
+        if at.is_none() {
+            return;
+        }
+        let believed = self.scheduler.believed_us(now, report.worker, report.job, report.cpu_us);
+        let used_us = believed.map_or(0, |used_us| used_us + moved_us);
+        while let Some(maker) = at {
+            if !self.scheduler.charge(maker, used_us) {
+                self.calls.owe(maker, used_us);
             }
-            at = maker;
+            at = self.calls.maker_of(maker);
         }
     }
 
-    /// CPU time that a call may still use: no more than those that wait for it may.
+    /// CPU time that a call may still use: no more than those that wait for it may, and none if they do not any more.
     fn budget_us(&self, job: JobId) -> u32 {
         let makers = std::iter::successors(Some(job), |at| self.calls.maker_of(*at));
-        let least = makers.map(|job| self.scheduler.budget_us(job)).min().unwrap_or_default();
-        least.max(BUDGET_US_MIN)
+        makers.map(|job| self.scheduler.budget_us(job)).min().unwrap_or_default()
     }
 
     /// A worker has put a call aside that waits.
     fn suspend(&mut self, report: Report) {
         let now = self.clock.moment();
         let Report { worker, job, cpu_us, bytes, .. } = report;
-        let operations = (self.calls.operations_collected() + self.calls.looked_up(job)) as u64;
+        let (operations, calls) = self.calls.operations_collected();
+        let operations = (operations + self.calls.looked_up(job)) as u64;
         let moved = (bytes + self.calls.heard_bytes(job)) as u64;
-        let moved_us = 1 + moved / MOVED_BYTES_PER_US + operations / OPERATIONS_PER_US;
+        let moved_us =
+            1 + moved / MOVED_BYTES_PER_US + operations / OPERATIONS_PER_US + calls as u64 * MADE_CALL_US;
+        self.charge_makers(now, report, moved_us);
         // Only of a job that was on the worker's core is anything taken over.
         if !self.scheduler.suspended(now, worker, job, cpu_us, moved_us, &mut self.commands) {
             return self.calls.refuse_suspension(job);
         }
         self.scheduler.charge(job, self.calls.take_owed(job));
+        if self.budget_us(job) < BUDGET_US_MIN {
+            self.calls.refuse_suspension(job);
+            return self.scheduler.give_up(job, Outcome::OverBudget, &mut self.commands);
+        }
         match self.calls.suspend(job, now, &self.clock) {
             Rest::Waits => {}
             Rest::GoesOn => self.scheduler.resume(now, job, &mut self.commands),
@@ -394,6 +410,9 @@ impl Engine {
             Rest::GoesOn if self.calls.is_abandoned(job) => {
                 self.scheduler.give_up(job, Outcome::DeadlinePassed, &mut self.commands);
             }
+            Rest::GoesOn if self.budget_us(job) < BUDGET_US_MIN => {
+                self.scheduler.give_up(job, Outcome::OverBudget, &mut self.commands);
+            }
             Rest::GoesOn => self.scheduler.resume(self.clock.moment(), job, &mut self.commands),
             Rest::Ends(outcome) => self.scheduler.give_up(job, outcome, &mut self.commands),
         }
@@ -416,13 +435,11 @@ impl Engine {
             self.execute_commands();
         }
         while let Some(job) = self.calls.wake(now, &mut left) {
-            if self.calls.is_abandoned(job) {
-                self.scheduler.give_up(job, Outcome::DeadlinePassed, &mut self.commands);
-            } else {
-                self.scheduler.resume(now, job, &mut self.commands);
-            }
+            self.go_on(job, Rest::GoesOn);
             self.execute_commands();
         }
+        // Also where nothing ran again: a call may hear that another one did not.
+        self.execute_commands();
     }
 
     fn broken(&mut self, place: usize, error: &RingError) {
@@ -492,7 +509,7 @@ impl Engine {
     /// Gives the call to the worker, whose slab has its function in this slot.
     fn start(&mut self, worker: WorkerId, job: JobId, slot: u32) {
         let now = ticks();
-        let budget_us = self.budget_us(job);
+        let budget_us = self.budget_us(job).max(BUDGET_US_MIN);
         let Some(Begin { call, frame, resumes }) = self.calls.start(job, now) else { return };
         let submission = Submission {
             call_id: job.0,

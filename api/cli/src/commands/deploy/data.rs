@@ -56,7 +56,7 @@ impl DataChange {
 
 /// What the version reaches that is live now; nothing where none is.
 pub(super) async fn of_live(client: &Client, name: &FunctionName) -> Result<Bindings, Failure> {
-    let function: Option<FunctionView> = found(client.get(&format!("/v1/functions/{name}")).await)?;
+    let function: Option<FunctionView> = client.find(&format!("/v1/functions/{name}")).await?;
     let Some(version) = function.and_then(|function| function.live_version) else {
         return Ok(Bindings::new());
     };
@@ -70,16 +70,7 @@ pub(super) async fn of_version(
     version: VersionNumber,
 ) -> Result<Option<Bindings>, Failure> {
     let path = format!("/v1/functions/{name}/versions/{version}");
-    Ok(found(client.get::<VersionView>(&path).await)?.map(|version| version.bindings))
-}
-
-/// The answer, or nothing if what was asked for is not there.
-fn found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
-    match answer {
-        Ok(found) => Ok(Some(found)),
-        Err(Failure::Problem(problem)) if problem.status == 404 => Ok(None),
-        Err(failure) => Err(failure),
-    }
+    Ok(client.find::<VersionView>(&path).await?.map(|version| version.bindings))
 }
 
 /// By resource: a function may have several names for one, and reaches it as far as the widest of them does.

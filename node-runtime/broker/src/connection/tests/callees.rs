@@ -104,3 +104,50 @@ async fn a_call_takes_no_effect_without_the_one_that_made_it() {
     assert_eq!(stored(&mut node, "b").await, Ok(value(Some(b"x"))));
     nothing_is_held(&broker).await;
 }
+
+/// A call waits for the one that made it before it takes a turn at the database, and not in it.
+#[tokio::test]
+async fn a_call_and_the_one_that_made_it_do_not_wait_for_each_other() {
+    let database = Cluster::get().create_database();
+    let store = Store::open(&Cluster::get().url(&database, OWNER), 2, 0).await.unwrap();
+    // One operation of a tenant at a time.
+    let broker = Arc::new(Broker::new(store, None, 2, &BOUNDS));
+    let mut node = TestNode::connect(&broker).await;
+    let (root, _) = node.begin("acme").await;
+    let callee = made_by(&mut node, root).await;
+    let other = broker.turns.open_commit(&"acme".parse().unwrap());
+    let turn = other.turn(1).await.unwrap();
+    for call in [callee, root] {
+        node.ask(call, 7, READ, &get("k")).await;
+        // Until it waits for its turn.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    drop(turn);
+    for _ in [callee, root] {
+        assert!(matches!(node.next().await, FromBroker::Outcome { code: 0, .. }));
+    }
+}
+
+/// The one in the middle asks for nothing before what it calls does.
+#[tokio::test]
+async fn a_call_of_a_call_sees_and_changes_what_the_first_one_does() {
+    let broker = broker().await;
+    let mut node = TestNode::connect(&broker).await;
+    let (root, _) = node.begin("acme").await;
+    node.does(root, WRITE, &put("a", b"root")).await.0.unwrap();
+    let middle = made_by(&mut node, root).await;
+    let last = made_by(&mut node, middle).await;
+    assert_eq!(node.does(last, READ, &get("a")).await.0, Ok(value(Some(b"root"))));
+    node.does(last, WRITE, &put("a", b"last")).await.0.unwrap();
+    node.does(last, WRITE, &put("b", b"last")).await.0.unwrap();
+    assert_eq!(node.commits(last).await, CommitResult::Done);
+    assert_eq!(node.does(middle, READ, &get("b")).await.0, Ok(value(Some(b"last"))), "it is still there");
+    node.does(middle, WRITE, &put("c", b"middle")).await.0.unwrap();
+    for call in [middle, root] {
+        assert_eq!(node.commits(call).await, CommitResult::Done);
+    }
+    for (key, expected) in [("a", &b"last"[..]), ("b", b"last"), ("c", b"middle")] {
+        assert_eq!(stored(&mut node, key).await, Ok(value(Some(expected))), "{key}");
+    }
+    nothing_is_held(&broker).await;
+}

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mfaas_abi::{DONE, Status, SuspendedFrame, limits};
+use mfaas_abi::{DONE, OperationKind, Status, SuspendedFrame, limits};
 use mfaas_broker_protocol::CommitResult;
 use mfaas_dispatch::{JobId, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
@@ -220,7 +220,8 @@ impl PendingCalls {
         if let Some(effects) = effects {
             kept.data.get_or_insert_default().absorb(effects);
         }
-        if !kept.awaits_call(maker.operation) {
+        // One of the same identity may have begun since that was cancelled.
+        if maker.waits.strong_count() == 0 || !kept.awaits_call(maker.operation) {
             return Rest::Waits;
         }
         let (code, bytes) = outcome_of(answer);
@@ -308,10 +309,13 @@ impl PendingCalls {
         self.data.concluding()
     }
 
-    /// Operations that the call began or cancelled whose worker reported last; none if it says so in no frame.
-    pub(super) fn operations_collected(&self) -> usize {
+    /// Operations that the call began or cancelled whose worker reported last, and calls of functions among them; none if it says so in
+    /// no frame.
+    pub(super) fn operations_collected(&self) -> (usize, usize) {
         let frame = SuspendedFrame::decode(&self.completion.response, usize::MAX);
-        frame.map_or(0, |frame| frame.records.count())
+        let Some(SuspendedFrame { records, .. }) = frame else { return (0, 0) };
+        let calls = records.filter(|record| record.code == OperationKind::Call as u32).count();
+        (records.count(), calls)
     }
 
     /// The call whose worker reported last does not go on: nothing of what was put aside of it stays. What the part took counts.

@@ -7,6 +7,7 @@
 //!
 //! What a call did that another one made is part of that one, from its commit on; then all of it is looked at once more.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 
 use super::clock::Clock;
 use super::kept_bytes::KeptBytes;
+use super::outcomes::is_usable;
 use crate::serving::broker::BrokerLink;
 use crate::serving::caches::{AtOnce, CacheWrites, Caches};
 use crate::serving::call::{Answered, CallError, ConnectionNumber, Earlier, Maker, NotBegun, Reply, Used};
@@ -64,8 +66,10 @@ pub(super) struct DataCall {
     needs_commit: bool,
     /// What it changes in caches.
     cached: CacheWrites,
-    /// Calls that it made change more in caches than one call may.
-    changes_too_much: bool,
+    /// Why what it did cannot take effect, if it cannot, for what calls did that it made.
+    spoilt: Option<Code>,
+    /// Which trace its request is part of, once that was looked for.
+    trace: Option<Option<Box<str>>>,
 }
 
 /// What a call has done that was made by another one, which is to do it in its place.
@@ -75,6 +79,8 @@ pub(super) struct Effects {
     cached: CacheWrites,
     /// The broker has made it part of that one.
     is_at_broker: bool,
+    /// Nobody knows whether it has: that one cannot take effect.
+    is_unknown: bool,
 }
 
 /// The answer of a call for the one that made it.
@@ -134,6 +140,8 @@ pub(super) struct DataCalls {
     callees: Arc<Callees>,
     /// Answers for calls that made others, of which they have not heard.
     replied: VecDeque<Replied>,
+    /// How many calls that a call made wait for their commit.
+    joining: HashMap<JobId, usize>,
     concluding: HashMap<JobId, Concluding>,
     ends: BTreeSet<(Moment, JobId)>,
     bytes: KeptBytes,
@@ -142,10 +150,10 @@ pub(super) struct DataCalls {
 
 impl DataCalls {
     pub(super) fn new(link: BrokerLink, services: &NodeServices) -> Self {
-        let (replied, concluding, ends) = Default::default();
+        let (replied, joining, concluding, ends) = Default::default();
         let bytes = KeptBytes::within(CONCLUDING_BYTES_MAX, TENANT_CONCLUDING_BYTES_MAX);
         let NodeServices { grants, caches, callees, usage, .. } = services.clone();
-        Self { link, grants, caches, callees, replied, concluding, ends, bytes, usage }
+        Self { link, grants, caches, callees, replied, joining, concluding, ends, bytes, usage }
     }
 
     /// A call that the function has asked for in an operation, to be submitted.
@@ -169,7 +177,8 @@ impl DataCalls {
         if served.terms.class != call.served.terms.class {
             return Err(NotBegun::new(codes::MF1210, "the function is of another class than its caller"));
         }
-        let frame = request_of(&call.frame, body)?;
+        let trace = data.trace.get_or_insert_with(|| trace_header(&call.frame));
+        let frame = request_of(trace.as_deref(), body)?;
         let reaches_broker = served.bindings.iter().any(|binding| match binding {
             Binding::Resource(binding) => binding.kind.is_of_broker(),
             Binding::Function(_) => true,
@@ -258,8 +267,11 @@ impl DataCalls {
     /// A call has run to its end: it is answered, or is to be committed first.
     pub(super) fn end(&mut self, job: JobId, clock: &Clock, call: Call, answered: Answered, data: DataCall) {
         let response = answered.completion.as_ref().filter(|_| answered.outcome == Outcome::Finished);
-        let is_ok = response.is_some_and(|completion| completion.status == Status::Ok);
         let is_made = call.reply.maker().is_some();
+        let is_ok = response.is_some_and(|completion| {
+            // The call that made it takes no other answer.
+            completion.status == Status::Ok && (!is_made || is_usable(completion, &answered.served))
+        });
         if !is_ok || !data.has_effects(is_made) || (is_made && call.reply.is_closed()) {
             self.forget(job, data.at_broker.as_ref());
             return self.answer(call, answered, None);
@@ -268,17 +280,20 @@ impl DataCalls {
             + response.map_or(0, |completion| completion.response.capacity())
             + data.cached.bytes();
         let needs_commit = data.needs_commit(is_made);
-        let DataCall { at_broker, used, cached, changes_too_much, .. } = data;
-        let refusal = match used.are_granted(&self.grants) {
-            false => Some(codes::MF1201),
-            true if changes_too_much => Some(codes::MF1202),
-            true => None,
+        let DataCall { at_broker, used, cached, spoilt, .. } = data;
+        let refusal = if !used.are_granted(&self.grants) {
+            Some(codes::MF1201)
+        } else if self.joining.contains_key(&job) {
+            // It has not waited for a call that may be part of it, or not.
+            Some(codes::MF1205)
+        } else {
+            spoilt
         };
         if let Some(code) = refusal {
             self.forget(job, at_broker.as_ref());
             return self.fail(call, &answered, code);
         }
-        let effects = Effects { used, cached, is_at_broker: needs_commit };
+        let effects = Effects { used, cached, is_at_broker: needs_commit, is_unknown: false };
         let at_broker = match at_broker {
             Some(at_broker) if needs_commit => at_broker,
             at_broker => {
@@ -349,12 +364,23 @@ impl DataCalls {
     }
 
     fn wait(&mut self, job: JobId, concluding: Concluding) {
+        if let Some(maker) = joins(&concluding) {
+            *self.joining.entry(maker).or_default() += 1;
+        }
         self.ends.insert((concluding.ends, job));
         self.concluding.insert(job, concluding);
     }
 
     fn take(&mut self, job: JobId) -> Option<Concluding> {
         let concluding = self.concluding.remove(&job)?;
+        if let Some(maker) = joins(&concluding)
+            && let Entry::Occupied(mut joining) = self.joining.entry(maker)
+        {
+            *joining.get_mut() -= 1;
+            if *joining.get() == 0 {
+                joining.remove();
+            }
+        }
         self.ends.remove(&(concluding.ends, job));
         self.bytes.replace(&concluding.call.served.key.tenant, concluding.bytes, 0);
         Some(concluding)
@@ -410,25 +436,25 @@ impl DataCalls {
             Waits::Commit { .. } | Waits::Rerun => None,
         });
         let lost: Vec<JobId> = lost.collect();
-        lost.into_iter().for_each(|job| self.settle(job));
+        lost.into_iter().for_each(|job| self.settle(job, false));
     }
 
-    /// Asks what has become of a commit, and sees to it that nothing does later.
-    fn settle(&mut self, job: JobId) {
+    /// Asks what has become of a commit, and sees to it that nothing does later. Whether the broker may still do it that was asked.
+    fn settle(&mut self, job: JobId, is_underway: bool) {
         let Some(Concluding { call, waits: Waits::Commit { at_broker, is_settling, .. }, .. }) =
             self.concluding.get_mut(&job)
         else {
             return;
         };
         if call.reply.maker().is_some() {
-            // Its changes were to be part of a call that the broker does not know any more.
-            return self.give_up(job, codes::MF1205);
+            // What it did was to be part of a call that the broker knows over the same connection, or not any more.
+            return self.give_up(job, codes::MF1205, is_underway);
         }
         *is_settling = true;
         let caller = at_broker.caller.clone();
         let message = ToBroker::Settle { call: job.0, caller: caller.clone() };
         if self.link.send_when_connected(&caller.tenant, &message).is_err() {
-            self.give_up(job, codes::MF1206);
+            self.give_up(job, codes::MF1206, false);
         }
     }
 
@@ -442,13 +468,13 @@ impl DataCalls {
                     return self.take(job).map(|concluding| concluding.call);
                 }
                 Some(Concluding { waits: Waits::Commit { is_settling: true, .. }, .. }) => {
-                    self.give_up(job, codes::MF1206);
+                    self.give_up(job, codes::MF1206, false);
                 }
                 Some(concluding) => {
                     concluding.ends = now.plus(COMMIT_US_MAX);
                     self.ends.insert((concluding.ends, job));
                     self.ends.remove(&(ends, job));
-                    self.settle(job);
+                    self.settle(job, true);
                 }
                 None => drop(self.ends.pop_first()),
             }
@@ -456,10 +482,15 @@ impl DataCalls {
         None
     }
 
-    fn give_up(&mut self, job: JobId, code: Code) {
-        if let Some(Concluding { call, waits: Waits::Commit { answered, .. }, .. }) = self.take(job) {
-            self.fail(call, &answered, code);
-        }
+    fn give_up(&mut self, job: JobId, code: Code, is_unknown: bool) {
+        let Some(Concluding { call, waits: Waits::Commit { answered, mut effects, .. }, .. }) =
+            self.take(job)
+        else {
+            return;
+        };
+        effects.is_unknown = is_unknown;
+        self.usage.record(&answered);
+        self.reply(call.reply, Err(CallError::NotCommitted(code)), is_unknown.then_some(*effects));
     }
 
     /// When something is due.
@@ -497,15 +528,19 @@ impl DataCall {
 
     /// Whether something of it is to take effect, or has to be so still when it is answered.
     fn has_effects(&self, is_made: bool) -> bool {
-        self.needs_commit(is_made) || !self.cached.is_empty() || self.changes_too_much
+        self.needs_commit(is_made) || !self.cached.is_empty() || self.spoilt.is_some()
     }
 
     /// A call that this one made has succeeded.
     pub(super) fn absorb(&mut self, effects: Effects) {
-        let Effects { used, cached, is_at_broker } = effects;
+        let Effects { used, cached, is_at_broker, is_unknown } = effects;
         self.used.absorb(used);
         self.needs_commit |= is_at_broker;
-        self.changes_too_much |= !self.cached.absorb(cached);
+        if is_unknown {
+            self.spoilt = Some(codes::MF1205);
+        } else if !self.cached.absorb(cached) {
+            self.spoilt = Some(codes::MF1202);
+        }
     }
 }
 
@@ -534,10 +569,20 @@ impl UsedBindings {
     }
 }
 
+/// The call that made this one, if what this one did is to be part of it.
+fn joins(concluding: &Concluding) -> Option<JobId> {
+    match concluding.waits {
+        Waits::Commit { .. } => concluding.call.reply.maker().map(|maker| maker.job),
+        Waits::Rerun => None,
+    }
+}
+
+fn trace_header(frame: &[u8]) -> Option<Box<str>> {
+    RequestFrame::decode(frame).ok()?.headers.get(TRACE_HEADER).map(Into::into)
+}
+
 /// The request to a function that another one calls, in the trace of that one's.
-fn request_of(of_maker: &[u8], body: &[u8]) -> Result<Vec<u8>, NotBegun> {
-    let maker = RequestFrame::decode(of_maker).ok();
-    let trace = maker.and_then(|request| request.headers.get(TRACE_HEADER));
+fn request_of(trace: Option<&str>, body: &[u8]) -> Result<Vec<u8>, NotBegun> {
     let headers = [("content-type", "application/json")].into_iter();
     let headers = headers.chain(trace.map(|trace| (TRACE_HEADER, trace)));
     let mut frame = Vec::new();
@@ -548,8 +593,7 @@ fn request_of(of_maker: &[u8], body: &[u8]) -> Result<Vec<u8>, NotBegun> {
 
 /// The trace that a request says that it is part of.
 fn trace_of(frame: &[u8]) -> Option<String> {
-    let request = RequestFrame::decode(frame).ok()?;
-    Some(TraceParent::parse(request.headers.get(TRACE_HEADER)?).ok()?.trace_id())
+    Some(TraceParent::parse(&trace_header(frame)?).ok()?.trace_id())
 }
 
 /// A number below another one, not the same for all.

@@ -4,9 +4,11 @@ use mfaas_abi::frame::ResponseFrame;
 use mfaas_abi::limits::OUTCOME_BYTES_MAX;
 use mfaas_abi::{CalleeReply, DONE, Status};
 use mfaas_dispatch::Outcome;
-use mfaas_rules::codes;
+use mfaas_ring::Completion;
+use mfaas_rules::{Code, codes};
 
 use crate::serving::call::{Answered, CallError};
+use crate::serving::table::Served;
 
 /// The code of the outcome, and its bytes.
 pub(super) fn outcome_of(answer: Result<Answered, CallError>) -> (u32, Vec<u8>) {
@@ -16,7 +18,7 @@ pub(super) fn outcome_of(answer: Result<Answered, CallError>) -> (u32, Vec<u8>) 
     }
 }
 
-fn reply_of(answer: Result<Answered, CallError>) -> Result<Vec<u8>, (mfaas_rules::Code, String)> {
+fn reply_of(answer: Result<Answered, CallError>) -> Result<Vec<u8>, (Code, String)> {
     let none = |why: &str| (codes::MF1210, why.to_owned());
     let answered = answer.map_err(|error| match error {
         CallError::NotCommitted(code) => (code, code.title().to_owned()),
@@ -32,15 +34,21 @@ fn reply_of(answer: Result<Answered, CallError>) -> Result<Vec<u8>, (mfaas_rules
     if !matches!(completion.status, Status::Ok | Status::HandlerError) {
         return Err((codes::MF1210, format!("the function ended as {}", completion.status)));
     }
+    reply_in(&completion, &served).map(|reply| reply.encode()).map_err(none)
+}
+
+/// Whether a call that made another one hears what that one answered.
+pub(super) fn is_usable(completion: &Completion, served: &Served) -> bool {
+    reply_in(completion, served).is_ok()
+}
+
+fn reply_in<'a>(completion: &'a Completion, served: &Served) -> Result<CalleeReply<'a>, &'static str> {
     let response = ResponseFrame::decode_within(&completion.response, served.body_bytes_max());
-    let response = response.map_err(|_| none("the function gave an answer that is none"))?;
-    let reply = CalleeReply { http_status: response.status, body: response.body }.encode();
-    if reply.len() > OUTCOME_BYTES_MAX {
-        let message =
-            format!("the answer has more than {OUTCOME_BYTES_MAX} bytes, which a function may not take");
-        return Err((codes::MF1210, message));
+    let response = response.map_err(|_| "the function gave an answer that is none")?;
+    if size_of::<u16>() + response.body.len() > OUTCOME_BYTES_MAX {
+        return Err("the function gave an answer of more than 128 KiB, which a function does not take");
     }
-    Ok(reply)
+    Ok(CalleeReply { http_status: response.status, body: response.body })
 }
 
 /// Why an accepted call has no answer.

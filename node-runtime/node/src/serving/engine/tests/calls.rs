@@ -207,17 +207,21 @@ async fn what_a_function_changed_is_part_of_the_call_that_made_it() {
         side.committed(callee, result);
     }
     assert_eq!(heard(&mut end), [(1, DONE, replied(200, b"1"))], "it ran twice, and was heard of once");
-    // What fails does nothing.
-    make(&mut end, RANK, 2, b"", 10);
-    next_of_rank(&mut end);
-    ask(&mut end, DATA, 5);
-    let ToBroker::Begin { call: failed, .. } = side.next() else { panic!("no callee") };
-    side.next();
-    side.outcome(failed, 5, b"", true);
-    heard(&mut end);
-    reply_with(&mut end, Status::HandlerError, &response(500, b""));
-    assert_eq!(side.next(), ToBroker::Forget { call: failed });
-    heard(&mut end);
+    // What fails does nothing, and neither does what gives an answer that is none for a function.
+    for (status, answer) in
+        [(Status::HandlerError, response(500, b"")), (Status::Ok, response(200, &vec![0; 130 << 10]))]
+    {
+        make(&mut end, RANK, 2, b"", 10);
+        next_of_rank(&mut end);
+        ask(&mut end, DATA, 5);
+        let ToBroker::Begin { call: failed, .. } = side.next() else { panic!("no callee") };
+        side.next();
+        side.outcome(failed, 5, b"", true);
+        heard(&mut end);
+        reply_with(&mut end, status, &answer);
+        assert_eq!(side.next(), ToBroker::Forget { call: failed });
+        heard(&mut end);
+    }
     reply(&mut end, b"done");
     assert_eq!(side.next(), ToBroker::Commit { call: root });
     assert!(!call.is_finished());
@@ -289,4 +293,59 @@ async fn what_nobody_waits_for_does_nothing() {
     assert_eq!(heard(&mut end)[0].1, codes::MF1205.number());
     reply(&mut end, b"done");
     ended(call).await.unwrap();
+}
+
+/// Whoever waits for it has none left: it ends when it waits, and so do they.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_goes_no_further_than_those_that_made_it_may() {
+    let broker = TestBroker::new();
+    let (stage, _side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    let budget_us = next(&mut end).budget_us;
+    std::thread::sleep(Duration::from_millis(2));
+    make(&mut end, ITSELF, 1, b"", u64::from(budget_us) / 2);
+    let job = next(&mut end);
+    assert!(!job.resumes && job.budget_us < budget_us / 2);
+    std::thread::sleep(Duration::from_millis(2));
+    // Of its own it has half left.
+    make(&mut end, RANK, 1, b"", u64::from(budget_us) / 2 - 10);
+    assert_eq!(ended(call).await.unwrap().outcome, Outcome::OverBudget);
+}
+
+/// What may be part of it or not, since it has not waited for it, takes no effect with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_while_another_one_becomes_part_of_it_does_nothing() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    ask(&mut end, DATA, 9);
+    let ToBroker::Begin { call: root, .. } = side.next() else { panic!("no root") };
+    side.next();
+    side.outcome(root, 9, b"", true);
+    heard(&mut end);
+    let (rank, soon) = (with_binding(RANK, b""), 20_000_000_u64.to_le_bytes());
+    let made = Record { id: 1, code: OperationKind::Call as u32, bytes: &rank };
+    let sleep = Record { id: 2, code: OperationKind::Sleep as u32, bytes: &soon };
+    put_aside(&mut end, &[made, sleep], b"", 10);
+    next_of_rank(&mut end);
+    ask(&mut end, DATA, 5);
+    let ToBroker::Begin { call: callee, .. } = side.next() else { panic!("no callee") };
+    side.next();
+    side.outcome(callee, 5, b"", true);
+    heard(&mut end);
+    reply(&mut end, &response(200, b""));
+    assert_eq!(side.next(), ToBroker::Commit { call: callee });
+    assert_eq!(heard(&mut end), [(2, DONE, vec![])]);
+    reply(&mut end, b"done");
+    assert_eq!(side.next(), ToBroker::Forget { call: root });
+    assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1205));
+    // The next one has nothing to do with it.
+    side.committed(callee, CommitResult::Done);
+    let call = stage.call();
+    next(&mut end);
+    reply(&mut end, b"next");
+    assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"next");
 }
