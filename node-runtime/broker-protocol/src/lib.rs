@@ -55,7 +55,7 @@ pub enum ToBroker {
         /// Whose it is.
         caller: Caller,
         /// A call that has begun and makes this one: this one sees what that one has changed, and its commit is part of that one.
-        made_by: Option<u64>,
+        parent: Option<u64>,
     },
     /// It asks for something: [`FromBroker::Outcome`] tells what comes of it.
     Operate {

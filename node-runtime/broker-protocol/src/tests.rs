@@ -17,7 +17,7 @@ fn caller() -> Caller {
 fn to_broker(request: Vec<u8>) -> Vec<ToBroker> {
     let resource = ResourceName::parse("orders").unwrap();
     vec![
-        ToBroker::Begin { call: 1, caller: caller(), made_by: Some(2) },
+        ToBroker::Begin { call: 1, caller: caller(), parent: Some(2) },
         ToBroker::Operate {
             call: u64::MAX,
             id: 9,
@@ -55,7 +55,7 @@ proptest! {
 
 #[test]
 fn names_are_checked_where_they_are_read() {
-    let message = ToBroker::Begin { call: 1, caller: caller(), made_by: None };
+    let message = ToBroker::Begin { call: 1, caller: caller(), parent: None };
     let mut frame = encode(&message).unwrap();
     let at = frame.windows(4).position(|bytes| bytes == b"acme").unwrap();
     frame[at] = b'/';

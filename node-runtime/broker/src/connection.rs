@@ -57,7 +57,7 @@ pub(crate) enum ConnectionError {
 struct Call {
     caller: Caller,
     /// The call that made it.
-    made_by: Option<Arc<Self>>,
+    parent: Option<Arc<Self>>,
     data: Arc<Mutex<CallData>>,
     /// Whether its answer counts only after a commit, as far as is known.
     needs_commit: AtomicBool,
@@ -71,9 +71,9 @@ struct Call {
 type InCall = Pin<Box<dyn Future<Output = OwnedMutexGuard<CallData>> + Send>>;
 
 impl Call {
-    fn new(caller: Caller, made_by: Option<Arc<Self>>) -> Self {
+    fn new(caller: Caller, parent: Option<Arc<Self>>) -> Self {
         let (data, needs_commit, is_over, is_lost) = Default::default();
-        Self { caller, made_by, data, needs_commit, is_over, is_lost }
+        Self { caller, parent, data, needs_commit, is_over, is_lost }
     }
 
     /// Queues up behind what the call has asked for before: in the order in which this is called.
@@ -144,7 +144,7 @@ impl Node {
     async fn serve(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Result<(), ConnectionError> {
         while let Some(message) = read::<ToBroker>(reader).await? {
             match message {
-                ToBroker::Begin { call, caller, made_by } => self.begin(call, caller, made_by)?,
+                ToBroker::Begin { call, caller, parent } => self.begin(call, caller, parent)?,
                 ToBroker::Operate { call, id, resource, kind, access, request } => {
                     self.operate(call, Operation { id, resource, kind, access, request }).await;
                 }
@@ -160,14 +160,14 @@ impl Node {
         Ok(())
     }
 
-    fn begin(&mut self, number: u64, caller: Caller, made_by: Option<u64>) -> Result<(), ConnectionError> {
+    fn begin(&mut self, number: u64, caller: Caller, parent: Option<u64>) -> Result<(), ConnectionError> {
         if self.calls.len() >= CALLS_MAX {
             return Err(ConnectionError::TooManyCalls);
         }
-        let maker = made_by.and_then(|maker| self.calls.get(&maker)).map(Arc::clone);
+        let of_parent = parent.and_then(|parent| self.calls.get(&parent)).map(Arc::clone);
         // Without the call that made it, it must not take effect by itself.
-        let is_lost = made_by.is_some() && maker.is_none();
-        let call = Call::new(caller, maker);
+        let is_lost = parent.is_some() && of_parent.is_none();
+        let call = Call::new(caller, of_parent);
         call.is_lost.store(is_lost, Ordering::Release);
         if self.calls.insert(number, Arc::new(call)).is_none() {
             meters::calls(true);
@@ -232,8 +232,8 @@ impl Node {
         let (broker, turn) = (Arc::clone(&self.broker), call.queue().await);
         self.conclude(number, async move {
             let mut data = turn.await;
-            if let Some(maker) = &call.made_by {
-                return join(&broker, &call, &mut data, maker).await;
+            if let Some(parent) = &call.parent {
+                return join(&broker, &call, &mut data, parent).await;
             }
             let result = commit(&broker, &call, &data).await;
             let named: Vec<Uuid> = data.transaction.blobs().map(|blob| blob.id).collect();
@@ -333,8 +333,8 @@ async fn operate(
     if !has_room() {
         return Some(too_much());
     }
-    // Before the turn: an operation of the maker may have what is locked here and wait for one.
-    begin_with_maker(broker, call, &mut data).await;
+    // Before the turn: an operation of the parent may have what is locked here and wait for one.
+    begin_with_parent(broker, call, &mut data).await;
     let turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
     if call.is_over.load(Ordering::Acquire) {
         return None;
@@ -384,9 +384,9 @@ async fn commit(broker: &Broker, call: &Call, data: &CallData) -> CommitResult {
     result_of(committed)
 }
 
-/// A call that another one made begins with what that one has seen and changed by now, and that one with what its own maker has. Nothing
+/// A call that another one made begins with what that one has seen and changed by now, and that one with what its own parent has. Nothing
 /// of a call that is over or lost.
-fn begin_with_maker<'a>(
+fn begin_with_parent<'a>(
     broker: &'a Broker,
     call: &'a Call,
     data: &'a mut CallData,
@@ -396,39 +396,39 @@ fn begin_with_maker<'a>(
         if is_gone || std::mem::replace(&mut data.has_begun, true) {
             return;
         }
-        if let Some(maker) = &call.made_by {
-            let mut of_maker = maker.data.lock().await;
-            begin_with_maker(broker, maker, &mut of_maker).await;
-            data.transaction = of_maker.transaction.of_callee();
+        if let Some(parent) = &call.parent {
+            let mut of_parent = parent.data.lock().await;
+            begin_with_parent(broker, parent, &mut of_parent).await;
+            data.transaction = of_parent.transaction.of_callee();
             broker.held.replace(&call.caller.tenant, 0, data.transaction.held_bytes());
         }
     })
 }
 
 /// What the call saw and changed is from now on part of the call that made it, if that goes on.
-async fn join(broker: &Broker, call: &Call, data: &mut CallData, maker: &Call) -> CommitResult {
+async fn join(broker: &Broker, call: &Call, data: &mut CallData, parent: &Call) -> CommitResult {
     // What it holds counts as long as it is there.
-    let mut of_maker = maker.data.lock().await;
-    begin_with_maker(broker, maker, &mut of_maker).await;
+    let mut of_parent = parent.data.lock().await;
+    begin_with_parent(broker, parent, &mut of_parent).await;
     let tenant = &call.caller.tenant;
     broker.held.replace(tenant, data.transaction.held_bytes(), 0);
     broker.uploading.replace(tenant, data.uploads.bytes(), 0);
     let CallData { transaction, mut staged, .. } = std::mem::take(data);
-    let before = of_maker.transaction.held_bytes();
+    let before = of_parent.transaction.held_bytes();
     let is_gone = |call: &Call| call.is_lost.load(Ordering::Acquire);
-    let joined = if maker.is_over.load(Ordering::Acquire) || is_gone(maker) || is_gone(call) {
+    let joined = if parent.is_over.load(Ordering::Acquire) || is_gone(parent) || is_gone(call) {
         Err(CommitResult::Unavailable)
     } else {
-        of_maker.transaction.absorb(transaction).map_err(|error| match error {
+        of_parent.transaction.absorb(transaction).map_err(|error| match error {
             KvError::Conflict => CommitResult::Conflict,
             _ => CommitResult::TooMuch,
         })
     };
     if joined.is_ok() {
-        of_maker.staged.append(&mut staged);
-        maker.needs_commit.store(of_maker.transaction.needs_commit(), Ordering::Release);
+        of_parent.staged.append(&mut staged);
+        parent.needs_commit.store(of_parent.transaction.needs_commit(), Ordering::Release);
     }
-    broker.held.replace(tenant, before, of_maker.transaction.held_bytes());
+    broker.held.replace(tenant, before, of_parent.transaction.held_bytes());
     broker.abandoned.add(staged);
     joined.err().unwrap_or(CommitResult::Done)
 }

@@ -125,15 +125,15 @@ impl Scheduler {
     }
 
     /// Accepts a call that an open one makes: also while the node stops, and for no longer than that one may take.
-    pub fn submit_of(
+    pub fn submit_child(
         &mut self,
         now: Moment,
-        maker: JobId,
+        parent: JobId,
         function: FunctionId,
         commands: &mut Commands,
     ) -> Result<JobId, Refusal> {
-        let maker = self.jobs.find(maker).ok_or(Refusal::DeadlinePassed)?;
-        let job = self.accept(now, function, self.jobs.get(maker).ends, commands)?;
+        let parent = self.jobs.find(parent).ok_or(Refusal::DeadlinePassed)?;
+        let job = self.accept(now, function, self.jobs.get(parent).ends, commands)?;
         if let Some(index) = self.jobs.find(job) {
             self.give_up_if_abandoned(self.jobs.get(index).pool, commands);
         }

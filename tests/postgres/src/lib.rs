@@ -54,6 +54,8 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         drop(self.watcher.stdin.take());
         let _ = self.watcher.wait();
+        // Where its user may not remove it.
+        let _ = std::fs::remove_dir_all(&self.sockets);
     }
 }
 

@@ -56,11 +56,11 @@ impl TestNode {
 
     /// A call that begins, of a tenant.
     async fn begin(&mut self, tenant: &str) -> (u64, Caller) {
-        self.begin_made_by(tenant, None).await
+        self.begin_child(tenant, None).await
     }
 
     /// The same, made by another one.
-    async fn begin_made_by(&mut self, tenant: &str, made_by: Option<u64>) -> (u64, Caller) {
+    async fn begin_child(&mut self, tenant: &str, parent: Option<u64>) -> (u64, Caller) {
         self.calls += 1;
         let caller = Caller {
             id: Uuid::new_v4(),
@@ -69,7 +69,7 @@ impl TestNode {
             version: VersionNumber::FIRST,
             trace: None,
         };
-        self.tell(ToBroker::Begin { call: self.calls, caller: caller.clone(), made_by }).await;
+        self.tell(ToBroker::Begin { call: self.calls, caller: caller.clone(), parent }).await;
         (self.calls, caller)
     }
 

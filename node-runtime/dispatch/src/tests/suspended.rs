@@ -264,25 +264,25 @@ fn one_tick_ends_a_part_of_what_has_taken_too_long() {
 fn a_call_that_another_one_makes_is_within_what_that_one_may() {
     let mut scheduler = serving(1);
     let mut commands = Commands::new();
-    let maker = scheduler.submit(Moment(0), FunctionId(1), Some(Moment(5_000)), &mut commands).unwrap();
-    assert!(suspended(&mut scheduler, 10, 0, maker, 10).is_empty());
+    let parent = scheduler.submit(Moment(0), FunctionId(1), Some(Moment(5_000)), &mut commands).unwrap();
+    assert!(suspended(&mut scheduler, 10, 0, parent, 10).is_empty());
     scheduler.stop(&mut commands);
     assert_eq!(
         scheduler.submit(Moment(11), FunctionId(2), None, &mut commands),
         Err(Refusal::NotServing),
         "nothing new"
     );
-    let made = scheduler.submit_of(Moment(11), maker, FunctionId(2), &mut commands).unwrap();
+    let made = scheduler.submit_child(Moment(11), parent, FunctionId(2), &mut commands).unwrap();
     assert!(suspended(&mut scheduler, 20, 0, made, 9).is_empty());
     assert_eq!(answers(&tick(&mut scheduler, 4_999)), []);
     assert_eq!(
-        scheduler.submit_of(Moment(5_000), maker, FunctionId(2), &mut commands),
+        scheduler.submit_child(Moment(5_000), parent, FunctionId(2), &mut commands),
         Err(Refusal::DeadlinePassed)
     );
     let ended: BTreeSet<_> = answers(&tick(&mut scheduler, 5_000)).into_iter().map(|(job, _)| job).collect();
-    assert_eq!(ended, [maker, made].into());
+    assert_eq!(ended, [parent, made].into());
     assert_eq!(
-        scheduler.submit_of(Moment(5_001), maker, FunctionId(2), &mut commands),
+        scheduler.submit_child(Moment(5_001), parent, FunctionId(2), &mut commands),
         Err(Refusal::DeadlinePassed),
         "it was answered"
     );
@@ -293,12 +293,12 @@ fn a_call_that_another_one_makes_is_within_what_that_one_may() {
 #[test]
 fn a_call_that_is_made_when_no_worker_is_left_is_lost() {
     let mut scheduler = serving(1);
-    let maker = one_suspended(&mut scheduler);
+    let parent = one_suspended(&mut scheduler);
     let mut commands = Commands::new();
     scheduler.stop(&mut commands);
     scheduler.worker_died(Moment(20), worker(0, 1), &mut commands);
     commands.clear();
-    let made = scheduler.submit_of(Moment(21), maker, FunctionId(2), &mut commands).unwrap();
+    let made = scheduler.submit_child(Moment(21), parent, FunctionId(2), &mut commands).unwrap();
     assert_eq!(answers(&commands), [(made, Outcome::Lost)]);
 }
 
@@ -318,15 +318,15 @@ fn a_worker_is_believed_what_the_job_on_its_core_may_have_taken() {
 #[test]
 fn a_call_whose_own_calls_used_up_its_budget_does_not_go_on() {
     let mut scheduler = serving(1);
-    let maker = one_suspended(&mut scheduler);
-    assert!(scheduler.charge(maker, 900));
-    assert_eq!(scheduler.budget_us(maker), 90);
-    assert_eq!(starts(&resume(&mut scheduler, 20, maker)).len(), 1);
-    assert!(!scheduler.charge(maker, 10), "not while it runs");
-    assert_eq!(scheduler.budget_us(maker), 90);
-    assert!(suspended(&mut scheduler, 30, 0, maker, 10).is_empty());
-    assert!(scheduler.charge(maker, 75));
-    assert_eq!(answers(&resume(&mut scheduler, 40, maker)), [(maker, Outcome::OverBudget)]);
-    assert!(scheduler.charge(maker, 1), "one that was answered has nothing left to lose");
+    let parent = one_suspended(&mut scheduler);
+    assert!(scheduler.charge(parent, 900));
+    assert_eq!(scheduler.budget_us(parent), 90);
+    assert_eq!(starts(&resume(&mut scheduler, 20, parent)).len(), 1);
+    assert!(!scheduler.charge(parent, 10), "not while it runs");
+    assert_eq!(scheduler.budget_us(parent), 90);
+    assert!(suspended(&mut scheduler, 30, 0, parent, 10).is_empty());
+    assert!(scheduler.charge(parent, 75));
+    assert_eq!(answers(&resume(&mut scheduler, 40, parent)), [(parent, Outcome::OverBudget)]);
+    assert!(scheduler.charge(parent, 1), "one that was answered has nothing left to lose");
     assert!(scheduler.is_idle());
 }

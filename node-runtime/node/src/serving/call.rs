@@ -36,12 +36,12 @@ pub(crate) enum Reply {
     /// Somebody outside of the engine.
     Caller(oneshot::Sender<Result<Answered, CallError>>),
     /// Another call, which made this one.
-    Maker(Box<Maker>),
+    Parent(Box<Parent>),
 }
 
 /// A call that made another one and waits for it.
 #[derive(Debug)]
-pub(crate) struct Maker {
+pub(crate) struct Parent {
     pub(crate) job: JobId,
     /// What it calls the operation.
     pub(crate) operation: u32,
@@ -55,10 +55,10 @@ pub(crate) struct Maker {
 
 impl Reply {
     /// The call that made this one, if one did.
-    pub(crate) fn maker(&self) -> Option<&Maker> {
+    pub(crate) fn parent(&self) -> Option<&Parent> {
         match self {
             Self::Caller(_) => None,
-            Self::Maker(maker) => Some(maker),
+            Self::Parent(parent) => Some(parent),
         }
     }
 
@@ -66,7 +66,7 @@ impl Reply {
     pub(crate) fn is_closed(&self) -> bool {
         match self {
             Self::Caller(caller) => caller.is_closed(),
-            Self::Maker(maker) => maker.waits.strong_count() == 0,
+            Self::Parent(parent) => parent.waits.strong_count() == 0,
         }
     }
 }

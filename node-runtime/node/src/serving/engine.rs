@@ -235,12 +235,12 @@ impl Engine {
 
     /// The job, if the call was accepted; a refusal is answered.
     fn submit(&mut self, call: Call) -> Option<JobId> {
-        if call.reply.maker().is_some() && call.reply.is_closed() {
+        if call.reply.parent().is_some() && call.reply.is_closed() {
             return None;
         }
         let now = self.clock.moment();
-        let submitted = match call.reply.maker() {
-            Some(maker) => self.scheduler.submit_of(now, maker.job, call.served.id, &mut self.commands),
+        let submitted = match call.reply.parent() {
+            Some(parent) => self.scheduler.submit_child(now, parent.job, call.served.id, &mut self.commands),
             None => {
                 let deadline = call.wait_us_max.map(|wait| now.plus(wait));
                 self.scheduler.submit(now, call.served.id, deadline, &mut self.commands)
@@ -329,7 +329,7 @@ impl Engine {
         if waits {
             self.suspend(report);
         } else {
-            self.charge_makers(now, report, 0);
+            self.charge_parents(now, report, 0);
             self.scheduler.completed(now, worker, job, cpu_us, over_budget, &mut self.commands);
         }
         self.execute_commands();
@@ -338,25 +338,25 @@ impl Engine {
     }
 
     /// What a call took counts for those that wait for it as well.
-    fn charge_makers(&mut self, now: Moment, report: Report, moved_us: u64) {
-        let mut at = self.calls.maker_of(report.job);
+    fn charge_parents(&mut self, now: Moment, report: Report, moved_us: u64) {
+        let mut at = self.calls.parent_of(report.job);
         if at.is_none() {
             return;
         }
         let believed = self.scheduler.believed_us(now, report.worker, report.job, report.cpu_us);
         let used_us = believed.map_or(0, |used_us| used_us + moved_us);
-        while let Some(maker) = at {
-            if !self.scheduler.charge(maker, used_us) {
-                self.calls.owe(maker, used_us);
+        while let Some(parent) = at {
+            if !self.scheduler.charge(parent, used_us) {
+                self.calls.owe(parent, used_us);
             }
-            at = self.calls.maker_of(maker);
+            at = self.calls.parent_of(parent);
         }
     }
 
     /// CPU time that a call may still use: no more than those that wait for it may, and none if they do not any more.
     fn budget_us(&self, job: JobId) -> u32 {
-        let makers = std::iter::successors(Some(job), |at| self.calls.maker_of(*at));
-        makers.map(|job| self.scheduler.budget_us(job)).min().unwrap_or_default()
+        let parents = std::iter::successors(Some(job), |at| self.calls.parent_of(*at));
+        parents.map(|job| self.scheduler.budget_us(job)).min().unwrap_or_default()
     }
 
     /// A worker has put a call aside that waits.
@@ -368,7 +368,7 @@ impl Engine {
         let moved = (bytes + self.calls.heard_bytes(job)) as u64;
         let moved_us =
             1 + moved / MOVED_BYTES_PER_US + operations / OPERATIONS_PER_US + calls as u64 * MADE_CALL_US;
-        self.charge_makers(now, report, moved_us);
+        self.charge_parents(now, report, moved_us);
         // Only of a job that was on the worker's core is anything taken over.
         if !self.scheduler.suspended(now, worker, job, cpu_us, moved_us, &mut self.commands) {
             return self.calls.refuse_suspension(job);
@@ -460,7 +460,7 @@ impl Engine {
             if let Some(call) = self.calls.next_made() {
                 self.submit(call);
             } else if let Some(replied) = self.calls.next_replied() {
-                let job = replied.maker.job;
+                let job = replied.parent.job;
                 let rest = self.calls.hear_call(replied);
                 self.go_on(job, rest);
             } else {

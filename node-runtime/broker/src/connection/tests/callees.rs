@@ -3,8 +3,8 @@
 use super::*;
 
 /// A call of acme that this one made.
-async fn made_by(node: &mut TestNode, maker: u64) -> u64 {
-    node.begin_made_by("acme", Some(maker)).await.0
+async fn child_of(node: &mut TestNode, parent: u64) -> u64 {
+    node.begin_child("acme", Some(parent)).await.0
 }
 
 /// What is there for all to see.
@@ -31,7 +31,7 @@ async fn what_a_call_did_is_part_of_the_one_that_made_it_and_takes_effect_with_i
     let mut node = TestNode::connect(&broker).await;
     let (root, _) = node.begin("acme").await;
     node.does(root, WRITE, &put("a", b"root")).await.0.unwrap();
-    let callee = made_by(&mut node, root).await;
+    let callee = child_of(&mut node, root).await;
     assert_eq!(node.does(callee, READ, &get("a")).await.0, Ok(value(Some(b"root"))));
     node.does(callee, WRITE, &put("a", b"callee")).await.0.unwrap();
     node.does(callee, WRITE, &put("b", b"callee")).await.0.unwrap();
@@ -40,7 +40,7 @@ async fn what_a_call_did_is_part_of_the_one_that_made_it_and_takes_effect_with_i
     assert_eq!(node.does(root, READ, &get("a")).await.0, Ok(value(Some(b"callee"))));
     assert_eq!(stored(&mut node, "a").await, Ok(value(None)), "nobody else sees it");
     // One that failed.
-    let failed = made_by(&mut node, root).await;
+    let failed = child_of(&mut node, root).await;
     node.does(failed, WRITE, &put("b", b"failed")).await.0.unwrap();
     node.tell(ToBroker::Forget { call: failed }).await;
     assert_eq!(node.commits(root).await, CommitResult::Done);
@@ -55,7 +55,7 @@ async fn others_that_changed_what_a_callee_read_are_in_the_way_of_the_whole_call
     let broker = broker().await;
     let mut node = TestNode::connect(&broker).await;
     let (root, _) = node.begin("acme").await;
-    let callee = made_by(&mut node, root).await;
+    let callee = child_of(&mut node, root).await;
     assert_eq!(node.does(callee, READ, &get("k")).await.0, Ok(value(None)));
     assert_eq!(node.commits(callee).await, CommitResult::Done);
     let (other, _) = node.begin("acme").await;
@@ -72,13 +72,13 @@ async fn of_two_that_meet_the_later_is_to_run_again() {
     let mut node = TestNode::connect(&broker).await;
     let (root, _) = node.begin("acme").await;
     let add = KvRequest::Increment { key: b"n", by: 1 };
-    let (first, second) = (made_by(&mut node, root).await, made_by(&mut node, root).await);
+    let (first, second) = (child_of(&mut node, root).await, child_of(&mut node, root).await);
     for callee in [first, second] {
         assert_eq!(node.does(callee, WRITE, &add).await.0, Ok(KvReply::Number(1).encode()));
     }
     assert_eq!(node.commits(first).await, CommitResult::Done);
     assert_eq!(node.commits(second).await, CommitResult::Conflict);
-    let again = made_by(&mut node, root).await;
+    let again = child_of(&mut node, root).await;
     assert_eq!(node.does(again, WRITE, &add).await.0, Ok(KvReply::Number(2).encode()));
     assert_eq!(node.commits(again).await, CommitResult::Done);
     assert_eq!(node.commits(root).await, CommitResult::Done);
@@ -91,13 +91,13 @@ async fn a_call_takes_no_effect_without_the_one_that_made_it() {
     let broker = broker().await;
     let mut node = TestNode::connect(&broker).await;
     let (root, _) = node.begin("acme").await;
-    let callee = made_by(&mut node, root).await;
+    let callee = child_of(&mut node, root).await;
     node.does(callee, WRITE, &put("a", b"x")).await.0.unwrap();
     node.does(root, WRITE, &put("b", b"x")).await.0.unwrap();
     assert_eq!(node.commits(root).await, CommitResult::Done);
     assert_eq!(node.commits(callee).await, CommitResult::Unavailable);
     // One that never was.
-    let orphan = made_by(&mut node, 999).await;
+    let orphan = child_of(&mut node, 999).await;
     assert_eq!(node.does(orphan, WRITE, &put("a", b"x")).await.0, Err(1205));
     assert_eq!(node.commits(orphan).await, CommitResult::Unavailable);
     assert_eq!(stored(&mut node, "a").await, Ok(value(None)));
@@ -114,7 +114,7 @@ async fn a_call_and_the_one_that_made_it_do_not_wait_for_each_other() {
     let broker = Arc::new(Broker::new(store, None, 2, &BOUNDS));
     let mut node = TestNode::connect(&broker).await;
     let (root, _) = node.begin("acme").await;
-    let callee = made_by(&mut node, root).await;
+    let callee = child_of(&mut node, root).await;
     let other = broker.turns.open_commit(&"acme".parse().unwrap());
     let turn = other.turn(1).await.unwrap();
     for call in [callee, root] {
@@ -135,8 +135,8 @@ async fn a_call_of_a_call_sees_and_changes_what_the_first_one_does() {
     let mut node = TestNode::connect(&broker).await;
     let (root, _) = node.begin("acme").await;
     node.does(root, WRITE, &put("a", b"root")).await.0.unwrap();
-    let middle = made_by(&mut node, root).await;
-    let last = made_by(&mut node, middle).await;
+    let middle = child_of(&mut node, root).await;
+    let last = child_of(&mut node, middle).await;
     assert_eq!(node.does(last, READ, &get("a")).await.0, Ok(value(Some(b"root"))));
     node.does(last, WRITE, &put("a", b"last")).await.0.unwrap();
     node.does(last, WRITE, &put("b", b"last")).await.0.unwrap();

@@ -213,19 +213,19 @@ impl PendingCalls {
 
     /// A call that another one made has an answer: what becomes of that one, if it waits for it.
     pub(super) fn hear_call(&mut self, replied: Replied) -> Rest {
-        let Replied { maker, answer, effects } = replied;
+        let Replied { parent, answer, effects } = replied;
         let Self { tickets, kept_bytes, .. } = self;
-        let Some((call, kept)) = kept_of(tickets, maker.job) else { return Rest::Waits };
+        let Some((call, kept)) = kept_of(tickets, parent.job) else { return Rest::Waits };
         // Also of one that it waits for no longer: it is part of it.
         if let Some(effects) = effects {
             kept.data.get_or_insert_default().absorb(effects);
         }
         // One of the same identity may have begun since that was cancelled.
-        if maker.waits.strong_count() == 0 || !kept.awaits_call(maker.operation) {
+        if parent.waits.strong_count() == 0 || !kept.awaits_call(parent.operation) {
             return Rest::Waits;
         }
         let (code, bytes) = outcome_of(answer);
-        hear((call, kept), kept_bytes, maker.operation, (code, &bytes))
+        hear((call, kept), kept_bytes, parent.operation, (code, &bytes))
     }
 
     /// The next call that another one has made, to be submitted.
@@ -244,10 +244,10 @@ impl PendingCalls {
     }
 
     /// The call that made this one, if one did.
-    pub(super) fn maker_of(&self, job: JobId) -> Option<JobId> {
+    pub(super) fn parent_of(&self, job: JobId) -> Option<JobId> {
         let ticket = self.tickets.get(job.index()).and_then(Option::as_ref);
-        let maker = ticket.filter(|ticket| ticket.job == job)?.call.reply.maker()?;
-        Some(maker.job)
+        let parent = ticket.filter(|ticket| ticket.job == job)?.call.reply.parent()?;
+        Some(parent.job)
     }
 
     /// A call that this one made took so much CPU time, which it is charged for when it waits again.

@@ -26,7 +26,7 @@ use super::kept_bytes::KeptBytes;
 use super::outcomes::is_usable;
 use crate::serving::broker::BrokerLink;
 use crate::serving::caches::{AtOnce, CacheWrites, Caches};
-use crate::serving::call::{Answered, CallError, ConnectionNumber, Earlier, Maker, NotBegun, Reply, Used};
+use crate::serving::call::{Answered, CallError, ConnectionNumber, Earlier, NotBegun, Parent, Reply, Used};
 use crate::serving::callees::Callees;
 use crate::serving::grants::Grants;
 use crate::serving::intake::Call;
@@ -86,7 +86,7 @@ pub(super) struct Effects {
 /// The answer of a call for the one that made it.
 #[derive(Debug)]
 pub(super) struct Replied {
-    pub(super) maker: Box<Maker>,
+    pub(super) parent: Box<Parent>,
     pub(super) answer: Result<Answered, CallError>,
     /// Nothing of a call that did nothing.
     pub(super) effects: Option<Effects>,
@@ -169,7 +169,7 @@ impl DataCalls {
         let (place, body) = split_binding(&request).ok_or(NO_BINDING)?;
         let function =
             call.served.bindings.get(place as usize).and_then(Binding::function).ok_or(NO_BINDING)?;
-        let depth = call.reply.maker().map_or(0, |maker| maker.depth) + 1;
+        let depth = call.reply.parent().map_or(0, |parent| parent.depth) + 1;
         if depth > CALL_DEPTH_MAX {
             return Err(NotBegun::new(codes::MF1211, "16 functions wait for each other already"));
         }
@@ -189,8 +189,8 @@ impl DataCalls {
         }
         let connection = data.at_broker.as_ref().map(|at_broker| at_broker.connection);
         let waits = waits.unwrap_or_default();
-        let maker = Maker { job, operation, connection, waits, depth };
-        let (reply, (reruns, earlier)) = (Reply::Maker(Box::new(maker)), Default::default());
+        let parent = Parent { job, operation, connection, waits, depth };
+        let (reply, (reruns, earlier)) = (Reply::Parent(Box::new(parent)), Default::default());
         Ok(Call { served, frame, since: ticks(), wait_us_max: None, reply, reruns, earlier })
     }
 
@@ -245,10 +245,10 @@ impl DataCalls {
 
     fn begin(&self, job: JobId, call: &Call) -> Result<AtBroker, NotBegun> {
         let served = &call.served;
-        let connection = match call.reply.maker() {
+        let connection = match call.reply.parent() {
             None => self.link.connection(),
             // The broker knows over this one whose it is.
-            Some(maker) => maker.connection,
+            Some(parent) => parent.connection,
         };
         let connection = connection.ok_or(NotBegun::AWAY)?;
         let caller = Caller {
@@ -258,8 +258,8 @@ impl DataCalls {
             version: served.key.version,
             trace: trace_of(&call.frame),
         };
-        let made_by = call.reply.maker().map(|maker| maker.job.0);
-        let message = ToBroker::Begin { call: job.0, caller: caller.clone(), made_by };
+        let parent = call.reply.parent().map(|parent| parent.job.0);
+        let message = ToBroker::Begin { call: job.0, caller: caller.clone(), parent };
         self.link.send(connection, &caller.tenant, &message).map_err(|_| NotBegun::AWAY)?;
         Ok(AtBroker { connection, caller })
     }
@@ -267,7 +267,7 @@ impl DataCalls {
     /// A call has run to its end: it is answered, or is to be committed first.
     pub(super) fn end(&mut self, job: JobId, clock: &Clock, call: Call, answered: Answered, data: DataCall) {
         let response = answered.completion.as_ref().filter(|_| answered.outcome == Outcome::Finished);
-        let is_made = call.reply.maker().is_some();
+        let is_made = call.reply.parent().is_some();
         let is_ok = response.is_some_and(|completion| {
             // The call that made it takes no other answer.
             completion.status == Status::Ok && (!is_made || is_usable(completion, &answered.served))
@@ -330,7 +330,7 @@ impl DataCalls {
                 self.caches.apply(effects.cached);
                 self.answer(call, answered, None);
             }
-            Reply::Maker(_) => self.answer(call, answered, Some(effects)),
+            Reply::Parent(_) => self.answer(call, answered, Some(effects)),
         }
     }
 
@@ -354,7 +354,7 @@ impl DataCalls {
     ) {
         match reply {
             Reply::Caller(caller) => drop(caller.send(answer)),
-            Reply::Maker(maker) => self.replied.push_back(Replied { maker, answer, effects }),
+            Reply::Parent(parent) => self.replied.push_back(Replied { parent, answer, effects }),
         }
     }
 
@@ -364,8 +364,8 @@ impl DataCalls {
     }
 
     fn wait(&mut self, job: JobId, concluding: Concluding) {
-        if let Some(maker) = joins(&concluding) {
-            *self.joining.entry(maker).or_default() += 1;
+        if let Some(parent) = joins(&concluding) {
+            *self.joining.entry(parent).or_default() += 1;
         }
         self.ends.insert((concluding.ends, job));
         self.concluding.insert(job, concluding);
@@ -373,8 +373,8 @@ impl DataCalls {
 
     fn take(&mut self, job: JobId) -> Option<Concluding> {
         let concluding = self.concluding.remove(&job)?;
-        if let Some(maker) = joins(&concluding)
-            && let Entry::Occupied(mut joining) = self.joining.entry(maker)
+        if let Some(parent) = joins(&concluding)
+            && let Entry::Occupied(mut joining) = self.joining.entry(parent)
         {
             *joining.get_mut() -= 1;
             if *joining.get() == 0 {
@@ -446,7 +446,7 @@ impl DataCalls {
         else {
             return;
         };
-        if call.reply.maker().is_some() {
+        if call.reply.parent().is_some() {
             // What it did was to be part of a call that the broker knows over the same connection, or not any more.
             return self.give_up(job, codes::MF1205, is_underway);
         }
@@ -572,7 +572,7 @@ impl UsedBindings {
 /// The call that made this one, if what this one did is to be part of it.
 fn joins(concluding: &Concluding) -> Option<JobId> {
     match concluding.waits {
-        Waits::Commit { .. } => concluding.call.reply.maker().map(|maker| maker.job),
+        Waits::Commit { .. } => concluding.call.reply.parent().map(|parent| parent.job),
         Waits::Rerun => None,
     }
 }

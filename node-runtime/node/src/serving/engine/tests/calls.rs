@@ -191,13 +191,13 @@ async fn what_a_function_changed_is_part_of_the_call_that_made_it() {
     let call = stage.call();
     next(&mut end);
     make(&mut end, RANK, 1, b"", 10);
-    let ToBroker::Begin { call: root, caller, made_by: None } = side.next() else { panic!("no root") };
+    let ToBroker::Begin { call: root, caller, parent: None } = side.next() else { panic!("no root") };
     assert_eq!(caller.function.as_str(), "hello");
     for result in [CommitResult::Conflict, CommitResult::Done] {
         next_of_rank(&mut end);
         ask(&mut end, DATA, 5);
-        let ToBroker::Begin { call: callee, caller, made_by } = side.next() else { panic!("no callee") };
-        assert_eq!((caller.function.as_str(), made_by), ("rank", Some(root)));
+        let ToBroker::Begin { call: callee, caller, parent } = side.next() else { panic!("no callee") };
+        assert_eq!((caller.function.as_str(), parent), ("rank", Some(root)));
         assert!(matches!(side.next(), ToBroker::Operate { call, .. } if call == callee));
         // A read alone is part of the other call as well.
         side.outcome(callee, 5, b"read", false);

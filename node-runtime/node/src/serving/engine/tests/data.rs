@@ -44,6 +44,8 @@ impl TestBroker {
         let mut side = Side(stream);
         side.0.write_all(&encode(&Hello { protocol: PROTOCOL }).unwrap()).unwrap();
         assert_eq!(side.read::<Hello>(), Hello { protocol: PROTOCOL });
+        // The node takes the connection when it has read this side's hello, and says nothing then.
+        std::thread::sleep(Duration::from_millis(200));
         side
     }
 }
@@ -67,9 +69,7 @@ impl Side {
 
     /// A call begins and asks for something.
     fn asked(&mut self) -> (u64, Caller, ToBroker) {
-        let ToBroker::Begin { call, caller, made_by: None } = self.next() else {
-            panic!("it does not begin")
-        };
+        let ToBroker::Begin { call, caller, parent: None } = self.next() else { panic!("it does not begin") };
         (call, caller, self.next())
     }
 
