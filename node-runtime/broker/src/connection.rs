@@ -197,13 +197,12 @@ impl Node {
         };
         let (broker, call, outgoing) = (Arc::clone(&self.broker), Arc::clone(call), self.outgoing.clone());
         let turn = call.queue().await;
-        let work = async move {
+        tokio::spawn(async move {
             let data = turn.await;
             if let Some(answered) = operate(&broker, &call, data, open, operation).await {
                 tell(&outgoing, (number, id), kind, answered, came).await;
             }
-        };
-        go_on_apart(work).await;
+        });
     }
 
     /// An operation has come; or why it is too much.
@@ -283,15 +282,6 @@ impl Node {
         for call in numbers.into_iter().filter_map(|number| self.end(number)).collect::<Vec<_>>() {
             self.forget(call);
         }
-    }
-}
-
-/// Does something as far as it goes without waiting, which is all of it where nothing has to be looked up, and the rest in a task of
-/// its own.
-async fn go_on_apart(work: impl Future<Output = ()> + Send + 'static) {
-    let mut work = Box::pin(work);
-    if poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await.is_pending() {
-        tokio::spawn(work);
     }
 }
 
