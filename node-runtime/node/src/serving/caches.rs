@@ -271,16 +271,21 @@ impl CacheWrites {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             return Err(NO_KEY);
         }
-        let before = self.by_resource.get(resource).and_then(|writes| writes.get(key));
-        let count = self.count + usize::from(before.is_none());
-        let size = |write: &Write| size(key.len(), write.value().map_or(&[], |value| value));
-        let bytes = self.bytes - before.map_or(0, size) + size(&write);
+        let (count, bytes) = self.sizes_with(resource, key, &write);
         if count > WRITES_MAX || bytes > WRITTEN_BYTES_MAX {
             return Err(MANY_WRITES);
         }
         (self.count, self.bytes) = (count, bytes);
         self.by_resource.entry(resource.clone()).or_default().insert(key.to_vec(), write);
         Ok(KvReply::Done.encode())
+    }
+
+    /// How many there would be with this one, and their bytes.
+    fn sizes_with(&self, resource: &ResourceName, key: &[u8], write: &Write) -> (usize, usize) {
+        let before = self.by_resource.get(resource).and_then(|writes| writes.get(key));
+        let size = |write: &Write| size(key.len(), write.value().map_or(&[], |value| value));
+        let count = self.count + usize::from(before.is_none());
+        (count, self.bytes - before.map_or(0, size) + size(write))
     }
 
     /// A call that the call made has succeeded: its changes are this one's. Whether they are no more than one call makes; otherwise
@@ -290,17 +295,9 @@ impl CacheWrites {
             return false;
         }
         for (resource, writes) in callee.by_resource {
-            let own = self.by_resource.entry(resource).or_default();
             for (key, write) in writes {
-                let bytes = |write: &Write| size(key.len(), write.value().map_or(&[], |value| value));
-                self.bytes += bytes(&write);
-                self.count += 1;
-                let before_bytes = own.get(&key).map(bytes);
-                if let Some(before_bytes) = before_bytes {
-                    self.bytes -= before_bytes;
-                    self.count -= 1;
-                }
-                own.insert(key, write);
+                (self.count, self.bytes) = self.sizes_with(&resource, &key, &write);
+                self.by_resource.entry(resource.clone()).or_default().insert(key, write);
             }
         }
         true

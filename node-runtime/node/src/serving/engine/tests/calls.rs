@@ -72,6 +72,17 @@ fn next_of_rank(end: &mut WorkerEnd) -> Job {
     job
 }
 
+/// The call of `rank` that comes next changes something, and has not answered; the broker's number of it.
+fn rank_changes(end: &mut WorkerEnd, side: &mut Side) -> u64 {
+    next_of_rank(end);
+    ask(end, DATA, 5);
+    let ToBroker::Begin { call, .. } = side.next() else { panic!("no callee") };
+    assert!(matches!(side.next(), ToBroker::Operate { call: of, .. } if of == call));
+    side.outcome(call, 5, b"", true);
+    assert_eq!(heard(end), [(5, DONE, vec![])]);
+    call
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_hears_what_the_one_answers_that_it_calls() {
     let broker = TestBroker::new();
@@ -212,12 +223,7 @@ async fn what_a_function_changed_is_part_of_the_call_that_made_it() {
         [(Status::HandlerError, response(500, b"")), (Status::Ok, response(200, &vec![0; 130 << 10]))]
     {
         make(&mut end, RANK, 2, b"", 10);
-        next_of_rank(&mut end);
-        ask(&mut end, DATA, 5);
-        let ToBroker::Begin { call: failed, .. } = side.next() else { panic!("no callee") };
-        side.next();
-        side.outcome(failed, 5, b"", true);
-        heard(&mut end);
+        let failed = rank_changes(&mut end, &mut side);
         reply_with(&mut end, status, &answer);
         assert_eq!(side.next(), ToBroker::Forget { call: failed });
         heard(&mut end);
@@ -239,12 +245,7 @@ async fn what_a_called_function_may_no_longer_do_takes_no_effect() {
     next(&mut end);
     make(&mut end, RANK, 1, b"", 10);
     let ToBroker::Begin { call: root, .. } = side.next() else { panic!("no root") };
-    next_of_rank(&mut end);
-    ask(&mut end, DATA, 5);
-    let ToBroker::Begin { call: callee, .. } = side.next() else { panic!("no callee") };
-    side.next();
-    side.outcome(callee, 5, b"", true);
-    heard(&mut end);
+    let callee = rank_changes(&mut end, &mut side);
     reply(&mut end, &response(200, b""));
     assert_eq!(side.next(), ToBroker::Commit { call: callee });
     side.committed(callee, CommitResult::Done);
@@ -281,12 +282,7 @@ async fn what_nobody_waits_for_does_nothing() {
     assert_eq!(side.next(), ToBroker::Forget { call: callee }, "it does not go on");
     // The broker goes while another one is to be committed.
     make(&mut end, RANK, 4, b"", 10);
-    next_of_rank(&mut end);
-    ask(&mut end, DATA, 5);
-    let ToBroker::Begin { call: callee, .. } = side.next() else { panic!("no callee") };
-    side.next();
-    side.outcome(callee, 5, b"", true);
-    heard(&mut end);
+    let callee = rank_changes(&mut end, &mut side);
     reply(&mut end, &response(200, b""));
     assert_eq!(side.next(), ToBroker::Commit { call: callee });
     drop(side);
@@ -330,12 +326,7 @@ async fn a_call_that_ends_while_another_one_becomes_part_of_it_does_nothing() {
     let made = Record { id: 1, code: OperationKind::Call as u32, bytes: &rank };
     let sleep = Record { id: 2, code: OperationKind::Sleep as u32, bytes: &soon };
     put_aside(&mut end, &[made, sleep], b"", 10);
-    next_of_rank(&mut end);
-    ask(&mut end, DATA, 5);
-    let ToBroker::Begin { call: callee, .. } = side.next() else { panic!("no callee") };
-    side.next();
-    side.outcome(callee, 5, b"", true);
-    heard(&mut end);
+    let callee = rank_changes(&mut end, &mut side);
     reply(&mut end, &response(200, b""));
     assert_eq!(side.next(), ToBroker::Commit { call: callee });
     assert_eq!(heard(&mut end), [(2, DONE, vec![])]);
