@@ -214,3 +214,28 @@ fn a_call_asks_for_so_many_keys_before_it_goes_on() {
     ask(&KvRequest::Delete { key: b"a" }, &mut at_once).unwrap();
     ask(&one, &mut AtOnce::default()).unwrap();
 }
+
+/// A call takes over what those did that it made, in the place of its own, and no more than one call may change.
+#[test]
+fn what_a_made_call_changes_counts_for_the_one_that_made_it() {
+    let caches = &caches();
+    let (mut root, mut made) = (Call::new(caches), Call::new(caches));
+    root.put("pages", b"a", b"of the root", KvExpiry::Never).unwrap();
+    made.put("pages", b"a", b"made", KvExpiry::Never).unwrap();
+    made.put("pages", b"b", b"made", KvExpiry::Never).unwrap();
+    let bytes = made.writes.bytes();
+    assert!(root.writes.absorb(made.writes));
+    assert_eq!((root.writes.count, root.writes.bytes()), (2, bytes));
+    let mut many = Call::new(caches);
+    for number in 0..WRITES_MAX - 1 {
+        many.put("pages", number.to_string().as_bytes(), b"", KvExpiry::Never).unwrap();
+    }
+    assert!(!root.writes.absorb(many.writes), "one too many");
+    assert_eq!((root.writes.count, root.writes.bytes()), (2, bytes), "nothing of it is taken over");
+    root.succeed();
+    assert_eq!(get(caches, "pages", b"a").as_deref(), Some(&b"made"[..]));
+    assert_eq!(
+        (get(caches, "pages", b"b").as_deref(), get(caches, "pages", b"0")),
+        (Some(&b"made"[..]), None)
+    );
+}
