@@ -2,17 +2,19 @@
 //! beside one with few shows what one takes.
 
 use bench_function::{
-    ANSWER_BYTES, CALL, Constants, GET, OBJECT_BYTES, PUT, PUT_OBJECT, READ_OBJECT, REQUEST_BYTES, work,
+    ANSWER_BYTES, CALL, Constants, GET, OBJECT_BYTES, PAGE_BYTES, PUT, PUT_OBJECT, READ_FILE, READ_OBJECT,
+    REQUEST_BYTES, WRITE_FILE, work,
 };
 use mfaas_abi::{
-    CalleeReply, DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, OperationKind, with_binding,
+    CalleeReply, DONE, KvExpiry, KvReply, KvRequest, ObjectReply, ObjectRequest, OperationKind,
+    VolumeRequest, with_binding,
 };
 use mfaas_shim::{Handling, Operation, Reply};
 
 #[used]
 static CONSTANTS: Constants = Constants::PLACE;
 
-/// Of the value, and of the object.
+/// Of the value, of the object and of the file.
 const KEY: &[u8] = b"key";
 /// The binding of data, and that of a function.
 const BINDING: u32 = 0;
@@ -22,7 +24,8 @@ const CALLEE: u32 = 1;
 #[unsafe(no_mangle)]
 pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
     mfaas_shim::enter(call, |request| -> Handling {
-        let request: [u8; REQUEST_BYTES] = *request.body.first_chunk().expect("a request of 64 bytes or more");
+        let request: [u8; REQUEST_BYTES] =
+            *request.body.first_chunk().expect("a request of 64 bytes or more");
         Box::pin(async move {
             let constants = std::hint::black_box(&CONSTANTS);
             match constants.kind {
@@ -36,6 +39,12 @@ pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
                 READ_OBJECT => {
                     for _ in 0..constants.rounds {
                         read_object().await;
+                    }
+                }
+                WRITE_FILE => write_file().await,
+                READ_FILE => {
+                    for _ in 0..constants.rounds {
+                        read_file().await;
                     }
                 }
                 CALL => {
@@ -76,6 +85,17 @@ async fn read_object() {
     let reply = ObjectReply::decode(&outcome, &request).expect("a reply to a read");
     let ObjectReply::Piece(Some((_, piece))) = reply else { panic!("the object is there") };
     assert!(piece.len() == OBJECT_BYTES && piece.last() == Some(&7), "the object is whole");
+}
+
+async fn write_file() {
+    ask(VolumeRequest::Create { path: KEY }.encode(BINDING)).await;
+    ask(VolumeRequest::Write { path: KEY, offset: 0, bytes: &[7; PAGE_BYTES] }.encode(BINDING)).await;
+}
+
+async fn read_file() {
+    let read = VolumeRequest::Read { path: KEY, offset: 0, bytes: PAGE_BYTES as u32 };
+    let page = ask(read.encode(BINDING)).await;
+    assert!(page.len() == PAGE_BYTES && page.last() == Some(&7), "the page is whole");
 }
 
 async fn call_another(request: &[u8; REQUEST_BYTES]) {

@@ -37,12 +37,18 @@ pub const GET: u64 = 8;
 pub const PUT_OBJECT: u64 = 9;
 /// Reads that object `rounds` times, one after the other.
 pub const READ_OBJECT: u64 = 10;
+/// Writes a file of [`PAGE_BYTES`].
+pub const WRITE_FILE: u64 = 12;
+/// Reads that file `rounds` times, one after the other.
+pub const READ_FILE: u64 = 13;
 
 /// Calls the function behind its second binding `rounds` times, one after the other, with its own request.
 pub const CALL: u64 = 11;
 
 /// Bytes of the object: a piece that one operation reads.
 pub const OBJECT_BYTES: usize = 100 << 10;
+/// Of a file.
+pub const PAGE_BYTES: usize = 4 << 10;
 
 /// The constants of one function, found by [`MAGIC`] in its file and changed there.
 #[repr(C)]

@@ -222,6 +222,12 @@ impl Kind {
     pub const fn read_object(times: u64) -> Self {
         Self { kind: crate::function::READ_OBJECT, rounds: times }
     }
+    /// Writes a file.
+    pub const WRITE_FILE: Self = Self { kind: crate::function::WRITE_FILE, rounds: 1 };
+    /// Reads that file so many times.
+    pub const fn read_file(times: u64) -> Self {
+        Self { kind: crate::function::READ_FILE, rounds: times }
+    }
     /// Calls another function so many times.
     pub const fn call(times: u64) -> Self {
         Self { kind: crate::function::CALL, rounds: times }

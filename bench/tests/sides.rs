@@ -302,7 +302,7 @@ fn calls_that_wait_are_measured_and_what_they_wait_for() {
     let _turn = turn();
     let rows = measured(&["data", "--quick"]);
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["suspend", "call", "cache", "broker", "kv", "object"]);
+    assert_eq!(names, ["suspend", "call", "cache", "broker", "kv", "object", "volume"]);
     let [suspend, call, cache, broker, kv, object] = &*rows else { panic!("{names:?}") };
     for kib in [1, 4, 16, 64] {
         for side in ["waits", "does not wait"] {

@@ -1,8 +1,11 @@
-"""What the functions of FunctionBench have to answer, by Python's own library: `reference.py NAME`, the request on standard input."""
+"""What the functions of FunctionBench have to answer, by Python's own library: `reference.py NAME`, the request on standard input.
+Files are written to the working directory."""
 
 import json
 import math
+import os
 import re
+import subprocess
 import sys
 from collections import Counter
 
@@ -176,7 +179,36 @@ def logistic_serve(query):
     return {"probabilities": [probability(query["weights"], query["bias"], one) for one in query["features"]]}
 
 
+def contents(offset, size):
+    return bytes((at ^ (at >> 8) ^ (at >> 16)) & 0xFF for at in range(offset, offset + size))
+
+
+def dd(query):
+    block = ["dd", "if=/dev/zero", "of=" + query["of"], f"count={query['count']}", f"bs={query['bs']}", "status=none"]
+    subprocess.run(block, check=True)
+    return {"bytes": os.path.getsize(query["of"])}
+
+
+def disk_io(query):
+    size, order, source = query["block"], list(range(query["blocks"])), numbers()
+    if query["is_random"]:
+        for at in range(len(order) - 1, 0, -1):
+            other = (next(source) >> 33) % (at + 1)
+            order[at], order[other] = order[other], order[at]
+    total = 0
+    with open(query["path"], "wb" if query["writes"] else "rb") as file:
+        for offset in (number * size for number in order):
+            file.seek(offset)
+            block = contents(offset, size) if query["writes"] else file.read(size)
+            if query["writes"]:
+                file.write(block)
+            total = (total * 31 + offset + sum(block)) & MASK
+    return {"bytes": size * query["blocks"], "sum": total}
+
+
 WORKLOADS = {
+    "dd": dd,
+    "disk-io": disk_io,
     "float": float_,
     "matmul": matmul,
     "linpack": linpack,

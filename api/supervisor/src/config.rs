@@ -118,6 +118,9 @@ pub(crate) struct UpConfig {
     /// Where objects of functions lie; a directory of the home when absent.
     #[serde(default)]
     pub(crate) objects_url: Option<String>,
+    /// Where files of volumes lie; a directory of the home when absent.
+    #[serde(default)]
+    pub(crate) volumes_url: Option<String>,
     /// Password by database role.
     passwords: BTreeMap<String, String>,
 }
@@ -160,6 +163,7 @@ impl UpConfig {
                 external_database: None,
                 data_database: None,
                 objects_url: None,
+                volumes_url: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
         }
@@ -205,6 +209,7 @@ impl UpConfig {
         take(&mut self.wal_archive, &options.wal_archive);
         take(&mut self.data_database, &options.data_database_url);
         take(&mut self.objects_url, &options.objects_url);
+        take(&mut self.volumes_url, &options.volumes_url);
         if !options.names.is_empty() {
             self.names.clone_from(&options.names);
         }

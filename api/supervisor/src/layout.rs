@@ -51,6 +51,7 @@ const DIRECTORIES: &[Directory] = &[
     // Builders read what is built there, and compare every file with its digest.
     directory("acquirer/deps", 0o755, Some(Role::Acquirer)),
     directory("objects", 0o700, Some(Role::Broker)),
+    directory("volumes", 0o700, Some(Role::Broker)),
     directory("node", 0o711, None),
     directory("node/state", 0o700, Some(Role::Node)),
     directory("logs", 0o700, None),

@@ -56,6 +56,8 @@ pub struct UpOptions {
     pub data_database_url: Option<String>,
     /// Where objects of functions lie; as before, or in a directory of the home, when absent.
     pub objects_url: Option<String>,
+    /// Where files of volumes lie; as before, or in a directory of the home, when absent.
+    pub volumes_url: Option<String>,
     /// Toolchain and dependencies.
     pub materials: Materials,
     /// Where the first token goes.

@@ -191,6 +191,8 @@ impl Programs<'_> {
             .env("PATH", "/usr/bin:/bin");
         let launch =
             self.with_store(launch, "MFAAS_OBJECTS_URL", (self.config.objects_url.as_deref(), "objects"));
+        let volumes = (self.config.volumes_url.as_deref(), "volumes");
+        let launch = self.with_store(launch, "MFAAS_VOLUMES_URL", volumes);
         let node = rustix::process::geteuid().is_root().then(|| Role::Node.user().to_owned());
         with_settings(self.with_metrics(launch, 7), [("MFAAS_BROKER_USERS", node)])
     }

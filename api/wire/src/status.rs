@@ -176,6 +176,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF1209, 422),
     (codes::MF1210, 502),
     (codes::MF1211, 422),
+    (codes::MF1212, 422),
+    (codes::MF1213, 409),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

@@ -1,5 +1,5 @@
-//! What a function waits for data and for other functions: in a cache of the node, at the broker, and beside clients of a database and
-//! of a store of objects.
+//! What a function waits for data and for other functions: in a cache of the node, at the broker, in files, and beside clients of a
+//! database and of a store of objects.
 //!
 //! Each is a difference of calls over HTTP in the same round: of one with the operation and one without, or of one with many and one
 //! with a single one, by how many more they are. So nothing of the call itself is in it.
@@ -24,6 +24,8 @@ const CACHE_US_MAX: f64 = 1.0;
 const CALL_US_MAX: f64 = 0.5;
 /// A round trip to the broker, by one over a bare ring.
 const BROKER_RATIO_MAX: f64 = 2.0;
+/// Of a page of a file that is in memory, in µs.
+const PAGE_US_MAX: f64 = 2.0;
 /// By the clients.
 const DATABASE_RATIO_MAX: f64 = 1.1;
 const OBJECT_RATIO_MAX: f64 = 1.05;
@@ -138,6 +140,24 @@ pub(super) fn object(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     row.ratio(format!("read for the first time / {CLIENT}"), &first, &p50(CLIENT))
         .aim(Bound::AtMost, OBJECT_RATIO_MAX);
     row.ratio(format!("read again / {CLIENT}"), &again, &p50(CLIENT));
+    Ok(row)
+}
+
+/// A page of a file in a directory.
+pub(super) fn volume(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
+    let mut row = Row::new("volume", "4 KiB of a file in a directory, in the page cache");
+    let functions =
+        [("put", Kind::WRITE_FILE), ("one", Kind::read_file(1)), ("many", Kind::read_file(1 + MORE))];
+    let data = Data::start(kit, worker(kit, plan), ResourceKind::Volume, &functions)?;
+    let calls = plan.size(100, 5);
+    let lanes = vec![
+        of_calls(kit, &mut row, &data, (ONE, "one"), calls),
+        of_calls(kit, &mut row, &data, (MANY, "many"), calls),
+    ];
+    let series = alternate(plan, &mut row, lanes);
+    let p50 = |name: &str| series.of(name, |latency: &Latency| latency.whole.p50);
+    row.measure("a call with one", "µs", p50(ONE));
+    row.measure("a read, p50", "µs", each(&p50(MANY), &p50(ONE), MORE)).aim(Bound::AtMost, PAGE_US_MAX);
     Ok(row)
 }
 

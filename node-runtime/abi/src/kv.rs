@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::fields::{Reader, put_bytes, put_option, put_u32};
+use crate::fields::{Reader, put_bytes, put_option, put_u32, with_binding};
 use crate::limits::KV_KEYS_MAX;
 
 /// How long an entry stays that is set.
@@ -93,7 +93,7 @@ const SCAN: u8 = 6;
 impl<'a> KvRequest<'a> {
     /// The operation that asks this of a binding.
     pub fn encode(&self, binding: u32) -> Vec<u8> {
-        let mut to = binding.to_le_bytes().to_vec();
+        let mut to = with_binding(binding, &[]);
         match self {
             Self::Get { keys } => {
                 to.push(GET);

@@ -21,6 +21,7 @@ mod log;
 mod object;
 mod status;
 mod suspended;
+mod volume;
 
 pub use call::{
     ABI_VERSION, ArenaHeader, Call, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span, WAITS,
@@ -33,6 +34,7 @@ pub use log::{Level, LogEntry, LogReader, log_entry_header};
 pub use object::{ObjectReply, ObjectRequest};
 pub use status::Status;
 pub use suspended::{DONE, OperationKind, Record, Records, SuspendedFrame};
+pub use volume::{VolumeReply, VolumeRequest, names_of};
 
 /// Named limits of one invocation. The node, the worker and the SDK all refuse beyond them.
 pub mod limits {
@@ -78,6 +80,16 @@ pub mod limits {
     pub const OBJECT_BYTES_MAX: usize = 32 << 20;
     /// A piece of an object that one operation brings or takes, in bytes.
     pub const OBJECT_PIECE_BYTES_MAX: usize = 120 << 10;
+    /// A piece of a file that one operation brings or takes, in bytes.
+    pub const VOLUME_PIECE_BYTES_MAX: usize = OBJECT_PIECE_BYTES_MAX;
+    /// A path in a volume, in bytes.
+    pub const VOLUME_PATH_BYTES_MAX: usize = 1 << 10;
+    /// One name of it, in bytes.
+    pub const VOLUME_NAME_BYTES_MAX: usize = 255;
+    /// Its names.
+    pub const VOLUME_DEPTH_MAX: usize = 16;
+    /// Entries of a directory that one operation gives.
+    pub const VOLUME_ENTRIES_MAX: usize = 256;
     /// What comes of one operation, in bytes: so that an outcome always fits into what a call hears at once.
     pub const OUTCOME_BYTES_MAX: usize = 128 << 10;
 

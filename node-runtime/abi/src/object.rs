@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::fields::{Reader, put_bytes, put_option, put_u32};
+use crate::fields::{Reader, put_bytes, put_option, put_u32, with_binding};
 use crate::limits::KV_KEYS_MAX;
 
 /// What is asked for.
@@ -82,7 +82,7 @@ const LIST: u8 = 6;
 impl<'a> ObjectRequest<'a> {
     /// The operation that asks this of a binding.
     pub fn encode(&self, binding: u32) -> Vec<u8> {
-        let mut to = binding.to_le_bytes().to_vec();
+        let mut to = with_binding(binding, &[]);
         match self {
             Self::Size { name } => {
                 to.push(SIZE);

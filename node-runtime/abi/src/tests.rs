@@ -12,8 +12,8 @@ use crate::frame::{
 };
 use crate::{
     CalleeReply, ContentType, KvExpiry, KvReply, KvRequest, Level, LogReader, ObjectReply, ObjectRequest,
-    OperationKind, Record, Records, Status, SuspendedFrame, limits, log_entry_header, split_binding,
-    with_binding,
+    OperationKind, Record, Records, Status, SuspendedFrame, VolumeReply, VolumeRequest, limits,
+    log_entry_header, names_of, split_binding, with_binding,
 };
 
 fn request() -> Vec<u8> {
@@ -369,6 +369,100 @@ proptest! {
             let _ = ObjectReply::decode(&bytes, &request);
         }
     }
+}
+
+fn volume_requests<'a>(path: &'a [u8], bytes: &'a [u8], number: i64) -> Vec<VolumeRequest<'a>> {
+    let offset = number as u64;
+    vec![
+        VolumeRequest::Size { path },
+        VolumeRequest::Create { path },
+        VolumeRequest::Read { path, offset, bytes: number as u32 },
+        VolumeRequest::Write { path, offset, bytes },
+        VolumeRequest::Append { path, bytes },
+        VolumeRequest::Truncate { path, size: offset },
+        VolumeRequest::Sync { path },
+        VolumeRequest::Remove { path },
+        VolumeRequest::List { directory: path, after: Some(bytes), limit: number as u32 },
+        VolumeRequest::List { directory: path, after: None, limit: number as u32 },
+    ]
+}
+
+fn volume_replies<'a>(request: &VolumeRequest<'_>, path: &'a [u8], bytes: &'a [u8]) -> Vec<VolumeReply<'a>> {
+    match request {
+        VolumeRequest::Size { .. } => vec![VolumeReply::Size(Some(7)), VolumeReply::Size(None)],
+        VolumeRequest::Read { .. } => vec![VolumeReply::Bytes(bytes)],
+        VolumeRequest::Append { .. } => vec![VolumeReply::Offset(7)],
+        VolumeRequest::Create { .. }
+        | VolumeRequest::Write { .. }
+        | VolumeRequest::Truncate { .. }
+        | VolumeRequest::Sync { .. }
+        | VolumeRequest::Remove { .. } => vec![VolumeReply::Done],
+        VolumeRequest::List { .. } => vec![
+            VolumeReply::Entries { entries: vec![(path, Some(7)), (bytes, None)], next: Some(path) },
+            VolumeReply::Entries { entries: vec![], next: None },
+        ],
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_asked_of_volumes_comes_back_as_it_went(
+        path in prop::collection::vec(any::<u8>(), 0..40),
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+        number in any::<i64>(),
+        binding in any::<u32>(),
+    ) {
+        for request in volume_requests(&path, &bytes, number) {
+            let operation = request.encode(binding);
+            let (named, rest) = split_binding(&operation).expect("our own");
+            prop_assert_eq!((named, VolumeRequest::decode(rest)), (binding, Some(request.clone())));
+            for reply in volume_replies(&request, &path, &bytes) {
+                let encoded = reply.encode();
+                prop_assert_eq!(VolumeReply::decode(&encoded, &request), Some(reply));
+            }
+            for end in 0..rest.len() {
+                prop_assert_eq!(VolumeRequest::decode(&rest[..end]), None);
+            }
+            let longer = [rest, &[0]].concat();
+            prop_assert_eq!(VolumeRequest::decode(&longer), None);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_request_of_volumes_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Some(request) = VolumeRequest::decode(&bytes) {
+            prop_assert_eq!(&request.encode(7)[4..], &bytes[..]);
+        }
+        for request in volume_requests(b"p", b"b", 1) {
+            let _ = VolumeReply::decode(&bytes, &request);
+        }
+    }
+
+    /// Whatever a path is, its names lead nowhere but down.
+    #[test]
+    fn names_of_a_path_are_names(path in "[a./\0é]{0,12}") {
+        if let Ok(names) = names_of(path.as_bytes()) {
+            prop_assert_eq!(names.join("/"), &*path);
+            prop_assert!(names.iter().all(|name| !["", ".", ".."].contains(name) && !name.contains(['/', '\0'])));
+        }
+    }
+}
+
+#[test]
+fn a_path_is_names_and_not_too_many() {
+    assert_eq!(names_of(b""), Ok(vec![]));
+    assert_eq!(names_of("a/b.c/..d/…".as_bytes()), Ok(vec!["a", "b.c", "..d", "…"]));
+    for path in ["/", "/a", "a/", "a//b", ".", "..", "a/..", "a/./b", "a\0b"] {
+        assert!(names_of(path.as_bytes()).is_err(), "{path:?}");
+    }
+    assert!(names_of(b"a\xff").is_err());
+    let long = |names: usize, bytes: usize| vec!["n".repeat(bytes); names].join("/");
+    let is_path = |path: String| names_of(path.as_bytes()).is_ok();
+    assert_eq!(
+        [(16, 1), (17, 1), (1, 255), (1, 256)].map(|(n, b)| is_path(long(n, b))),
+        [true, false, true, false]
+    );
+    assert_eq!([long(5, 204), long(5, 205)].map(is_path), [true, false]);
 }
 
 proptest! {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// What both sides have to speak.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// What is asked of a resource at once, in bytes: two values and all keys of one operation.
 pub const REQUEST_BYTES_MAX: usize = 272 << 10;
 /// A message, in bytes: a request, and what stands around it.

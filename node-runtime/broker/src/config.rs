@@ -18,6 +18,9 @@ const RESOURCE_MIB_MAX: u64 = 1 << 30;
 /// Operations a second of one tenant on this node, unless the operator says another number.
 const OPERATIONS_DEFAULT: u32 = 20_000;
 const OPERATIONS_MAX: u32 = 10_000_000;
+/// What is read and written of one volume in a second, in MiB: 0 for as much as there is, unless the operator says how much.
+const VOLUME_MIB_DEFAULT: u64 = 0;
+const VOLUME_MIB_MAX: u64 = 1 << 20;
 /// One in so many reads is audited, unless the operator says another number.
 const AUDITED_READS_DEFAULT: u64 = 1_000;
 const AUDITED_READS_MAX: u64 = 1_000_000_000;
@@ -36,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) database_url: String,
     /// `MFAAS_OBJECTS_URL`: where the bytes of objects lie.
     pub(crate) objects_url: Option<String>,
+    /// `MFAAS_VOLUMES_URL`: where the files of volumes lie.
+    pub(crate) volumes_url: Option<String>,
     /// `MFAAS_DATA_CONNECTIONS`.
     pub(crate) connections: u32,
     pub(crate) bounds: Bounds,
@@ -52,6 +57,8 @@ pub(crate) struct Bounds {
     pub(crate) operations_per_second: u32,
     /// `MFAAS_DATA_RESOURCE_MIB`: what one resource may hold, in bytes of keys and values, and 128 for each entry.
     pub(crate) resource_bytes: u64,
+    /// `MFAAS_VOLUME_MIB_PER_SECOND`: bytes of one volume that are read and written in a second through this broker, unless it is 0.
+    pub(crate) volume_bytes_per_second: u64,
     /// `MFAAS_DATA_AUDITED_READS`: one in so many reads is audited; none if it is 0.
     pub(crate) audited_reads: u64,
     /// `MFAAS_DATA_AUDIT_DAYS`: how long audit records are kept.
@@ -65,6 +72,8 @@ impl Bounds {
             RESOURCE_MIB_MIN..=RESOURCE_MIB_MAX,
             RESOURCE_MIB_DEFAULT,
         )?;
+        let volume_mib =
+            variables.number("MFAAS_VOLUME_MIB_PER_SECOND", 0..=VOLUME_MIB_MAX, VOLUME_MIB_DEFAULT)?;
         Ok(Self {
             operations_per_second: variables.number(
                 "MFAAS_DATA_OPERATIONS",
@@ -72,6 +81,7 @@ impl Bounds {
                 OPERATIONS_DEFAULT,
             )?,
             resource_bytes: resource_mib << 20,
+            volume_bytes_per_second: volume_mib << 20,
             audited_reads: variables.number(
                 "MFAAS_DATA_AUDITED_READS",
                 0..=AUDITED_READS_MAX,
@@ -90,6 +100,7 @@ impl Config {
             users: variables.users("MFAAS_BROKER_USERS", USERS_MAX)?,
             database_url: variables.required("MFAAS_DATA_DATABASE_URL")?,
             objects_url: variables.optional("MFAAS_OBJECTS_URL")?,
+            volumes_url: variables.optional("MFAAS_VOLUMES_URL")?,
             connections: variables.number(
                 "MFAAS_DATA_CONNECTIONS",
                 1..=CONNECTIONS_MAX,

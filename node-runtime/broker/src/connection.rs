@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
-use mfaas_abi::{KvRequest, ObjectRequest};
+use mfaas_abi::{KvRequest, ObjectRequest, VolumeRequest};
 use mfaas_broker_protocol::{
     Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode,
     message_bytes,
@@ -26,14 +26,12 @@ use tokio::net::UnixStream;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use uuid::Uuid;
 
-use crate::broker::{Broker, of_store};
-use crate::data::CallData;
+use crate::broker::{Broker, CHANGE_OPERATIONS, TOO_MANY_OPERATIONS, of_store};
+use crate::data::{CallData, ChangedFiles};
 use crate::refusal::Refusal;
 use crate::turns::{Full, OPERATION_WEIGHT, Open};
-use crate::{kv, meters, objects};
+use crate::{kv, meters, objects, volumes};
 
-/// What a change counts for in operations a second: it leaves more behind than a read, in the audit at least.
-const CHANGE_OPERATIONS: u32 = 10;
 /// Messages that wait to be written.
 const OUTGOING_MAX: usize = 256;
 /// Calls of one connection that have not ended: more than a node suspends.
@@ -107,6 +105,10 @@ impl Operation {
                 Some(ObjectRequest::Append { .. }) | None => false,
                 Some(request) => request.writes(),
             },
+            // The first change of a file counts for more when it is announced. A list looks through all of a directory.
+            ResourceKind::Volume => {
+                matches!(VolumeRequest::decode(&self.request), Some(VolumeRequest::List { .. }))
+            }
             ResourceKind::Cache => false,
         };
         if changes { CHANGE_OPERATIONS } else { 1 }
@@ -211,10 +213,11 @@ impl Node {
         let admits =
             self.broker.rate.lock().unwrap_or_else(PoisonError::into_inner).admits(tenant, count, now);
         if !admits {
-            return Err("this tenant asks for more operations a second than it may");
+            return Err(TOO_MANY_OPERATIONS);
         }
         let turns = match operation.kind {
             ResourceKind::Object => &self.broker.object_turns,
+            ResourceKind::Volume => &self.broker.volume_turns,
             ResourceKind::Kv | ResourceKind::Cache => &self.broker.turns,
         };
         let opened = turns.open(tenant, operation.request.len());
@@ -325,6 +328,13 @@ async fn operate(
     }
     // Before the turn: an operation of the parent may have what is locked here and wait for one.
     begin_with_parent(broker, call, &mut data).await;
+    let of_volume = match kind {
+        ResourceKind::Volume => match volumes::admit(broker, (&resource, access), &request).await {
+            Ok(of_volume) => Some(of_volume),
+            Err(refusal) => return Some((Err(refusal), false)),
+        },
+        ResourceKind::Kv | ResourceKind::Object | ResourceKind::Cache => None,
+    };
     let turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
     if call.is_over.load(Ordering::Acquire) {
         return None;
@@ -332,7 +342,7 @@ async fn operate(
     if !has_room() {
         return Some(too_much());
     }
-    let before = (data.transaction.held_bytes(), data.uploads.bytes());
+    let before = (data.held_bytes(), data.uploads.bytes());
     let answered = match kind {
         ResourceKind::Kv => {
             kv::answer(broker, (&call.caller, &mut data.transaction), (&resource, access), &request).await
@@ -340,11 +350,15 @@ async fn operate(
         ResourceKind::Object => {
             objects::answer(broker, (&call.caller, &mut data), (&resource, access), &request).await
         }
+        ResourceKind::Volume => match of_volume {
+            Some(of_volume) => volumes::answer(broker, (&call.caller, &mut data), &resource, of_volume).await,
+            None => Err(Refusal::new(codes::MF1207, "the operation was not admitted")),
+        },
         ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
     };
     turn.charge(answered.as_ref().map_or(0, Vec::len));
     broker.uploading.replace(tenant, before.1, data.uploads.bytes());
-    if !broker.held.replace(tenant, before.0, data.transaction.held_bytes()) {
+    if !broker.held.replace(tenant, before.0, data.held_bytes()) {
         // What it holds is given up, so it cannot be committed: a part of it would be.
         broker.abandoned.add(release(broker, call, &mut data));
         call.is_lost.store(true, Ordering::Release);
@@ -390,7 +404,7 @@ fn begin_with_parent<'a>(
             let mut of_parent = parent.data.lock().await;
             begin_with_parent(broker, parent, &mut of_parent).await;
             data.transaction = of_parent.transaction.of_callee();
-            broker.held.replace(&call.caller.tenant, 0, data.transaction.held_bytes());
+            broker.held.replace(&call.caller.tenant, 0, data.held_bytes());
         }
     })
 }
@@ -401,10 +415,11 @@ async fn join(broker: &Broker, call: &Call, data: &mut CallData, parent: &Call) 
     let mut of_parent = parent.data.lock().await;
     begin_with_parent(broker, parent, &mut of_parent).await;
     let tenant = &call.caller.tenant;
-    broker.held.replace(tenant, data.transaction.held_bytes(), 0);
+    broker.held.replace(tenant, data.held_bytes(), 0);
     broker.uploading.replace(tenant, data.uploads.bytes(), 0);
-    let CallData { transaction, mut staged, .. } = std::mem::take(data);
-    let before = of_parent.transaction.held_bytes();
+    let CallData { transaction, mut staged, changed_files, .. } = std::mem::take(data);
+    note_changed(broker, changed_files);
+    let before = of_parent.held_bytes();
     let is_gone = |call: &Call| call.is_lost.load(Ordering::Acquire);
     let joined = if parent.is_over.load(Ordering::Acquire) || is_gone(parent) || is_gone(call) {
         Err(CommitResult::Unavailable)
@@ -418,7 +433,7 @@ async fn join(broker: &Broker, call: &Call, data: &mut CallData, parent: &Call) 
         of_parent.staged.append(&mut staged);
         parent.needs_commit.store(of_parent.transaction.needs_commit(), Ordering::Release);
     }
-    broker.held.replace(tenant, before, of_parent.transaction.held_bytes());
+    broker.held.replace(tenant, before, of_parent.held_bytes());
     broker.abandoned.add(staged);
     joined.err().unwrap_or(CommitResult::Done)
 }
@@ -426,9 +441,18 @@ async fn join(broker: &Broker, call: &Call, data: &mut CallData, parent: &Call) 
 /// Nothing is held of the call any more. What it has stored.
 fn release(broker: &Broker, call: &Call, data: &mut CallData) -> Vec<Uuid> {
     let tenant = &call.caller.tenant;
-    broker.held.replace(tenant, data.transaction.held_bytes(), 0);
+    broker.held.replace(tenant, data.held_bytes(), 0);
     broker.uploading.replace(tenant, data.uploads.bytes(), 0);
-    std::mem::take(data).staged
+    let CallData { staged, changed_files, .. } = std::mem::take(data);
+    note_changed(broker, changed_files);
+    staged
+}
+
+/// What a call that is over has done to files is told to the audit.
+fn note_changed(broker: &Broker, changed: ChangedFiles) {
+    if let Some(volumes) = &broker.volumes {
+        volumes.audit.add(changed.into_audit());
+    }
 }
 
 fn result_of(committed: Result<mfaas_kv::Committed, KvError>) -> CommitResult {

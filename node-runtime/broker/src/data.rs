@@ -1,10 +1,11 @@
-//! What one call has read, wants to change and is uploading.
+//! What one call has read, wants to change, is uploading and has done to files.
 
 use std::collections::BTreeMap;
 
 use mfaas_abi::limits::OBJECT_BYTES_MAX;
-use mfaas_kv::Transaction;
+use mfaas_kv::{FileChangeKind, FileChanged, Transaction};
 use mfaas_rules::codes;
+use mfaas_volumes::VolumePath;
 use uuid::Uuid;
 
 use crate::refusal::Refusal;
@@ -14,7 +15,7 @@ const UPLOADS_MAX: usize = 16;
 /// Times that one call stores bytes for objects: as many as it may change keys.
 const STAGED_MAX: usize = mfaas_kv::limits::WRITTEN_KEYS_MAX;
 
-/// What one call has read, wants to change and is uploading.
+/// What one call has read, wants to change, is uploading and has done to files.
 #[derive(Debug, Default)]
 pub(crate) struct CallData {
     pub(crate) transaction: Transaction,
@@ -23,9 +24,15 @@ pub(crate) struct CallData {
     pub(crate) uploads: Uploads,
     /// What it has stored for objects that it put.
     pub(crate) staged: Vec<Uuid>,
+    pub(crate) changed_files: ChangedFiles,
 }
 
 impl CallData {
+    /// What it counts for in memory, beside its uploads.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.transaction.held_bytes() + self.changed_files.bytes
+    }
+
     /// Bytes are to be stored once more.
     pub(crate) fn may_stage(&self) -> Result<(), Refusal> {
         if self.staged.len() < STAGED_MAX {
@@ -33,6 +40,21 @@ impl CallData {
         }
         let message = format!("the call has put {STAGED_MAX} objects, as many as it may");
         Err(Refusal::new(codes::MF1202, message))
+    }
+}
+
+/// What a call has done to files: of each kind to each file.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedFiles {
+    pub(crate) changes: BTreeMap<(VolumePath, FileChangeKind), FileChanged>,
+    /// What they count for in memory.
+    pub(crate) bytes: usize,
+}
+
+impl ChangedFiles {
+    /// For their audit records, when the call is over.
+    pub(crate) fn into_audit(self) -> impl Iterator<Item = FileChanged> {
+        self.changes.into_values()
     }
 }
 

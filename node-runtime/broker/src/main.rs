@@ -7,10 +7,12 @@
 //! they are lost and have changed nothing.
 
 mod abandoned;
+mod bandwidth;
 mod broker;
 mod config;
 mod connection;
 mod data;
+mod file_audit;
 mod held;
 mod kv;
 mod meters;
@@ -21,6 +23,9 @@ mod refusal;
 mod socket;
 mod stored;
 mod turns;
+mod volume_sizes;
+mod volume_store;
+mod volumes;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,8 +38,9 @@ use mfaas_kv::Store;
 use mfaas_startup::{Shutdown, Variables, write_ready_file};
 use serde_json::{Map, Value};
 
-use crate::broker::{Broker, OBJECT_OPERATIONS};
+use crate::broker::{Broker, OBJECT_OPERATIONS, Stores, VOLUME_CONNECTIONS};
 use crate::config::Config;
+use crate::volume_store::VolumeStore;
 
 /// How often what has expired is removed.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -75,7 +81,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let names = (env!("CARGO_PKG_NAME"), BuildVersion::this().as_str());
     let shown = mfaas_process_metrics::show_at(config.metrics_listen, names, meters::describe)?;
     let for_objects = config.objects_url.as_ref().map_or(0, |_| OBJECT_OPERATIONS);
-    let store = Store::open(&config.database_url, config.connections, for_objects)
+    let for_volumes = config.volumes_url.as_ref().map_or(0, |_| VOLUME_CONNECTIONS);
+    let store = Store::open(&config.database_url, config.connections, for_objects + for_volumes)
         .await
         .context("MFAAS_DATA_DATABASE_URL: opening the database of functions' data")?;
     let objects = match &config.objects_url {
@@ -84,7 +91,12 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         ),
         None => None,
     };
-    let broker = Arc::new(Broker::new(store, objects, config.connections, &config.bounds));
+    let volumes = match &config.volumes_url {
+        Some(url) => Some(VolumeStore::open(url, &config.bounds).context("MFAAS_VOLUMES_URL")?),
+        None => None,
+    };
+    let stores = Stores { store, objects, volumes };
+    let broker = Arc::new(Broker::new(stores, config.connections, &config.bounds));
     let listener = socket::listen(&config.socket)
         .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
     if let Some(file) = &config.ready_file {
@@ -98,8 +110,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         () = sweep(&broker.store, config.bounds.audit_days) => {}
         () = sweep_objects(&broker) => {}
         () = look_after(&broker) => {}
+        () = look_after_volumes(&broker) => {}
         signal = shutdown.requested() => tracing::info!(signal, "the broker stops"),
     }
+    broker.write_file_audit().await;
     Ok(())
 }
 
@@ -108,6 +122,7 @@ async fn look_after(broker: &Broker) {
     loop {
         broker.reads.write(&broker.store).await;
         broker.abandoned.write(&broker.store).await;
+        broker.write_file_audit().await;
         match broker.stored.renew(&broker.store).await {
             Ok(true) => {}
             Ok(false) => tokio::time::sleep(LOOK).await,
@@ -116,6 +131,15 @@ async fn look_after(broker: &Broker) {
                 tokio::time::sleep(LOOK).await;
             }
         }
+    }
+}
+
+/// Looks what volumes hold, again and again.
+async fn look_after_volumes(broker: &Broker) {
+    let Some(volumes) = &broker.volumes else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(LOOK).await;
+        volumes.renew_sizes();
     }
 }
 

@@ -28,6 +28,10 @@ pub(crate) fn describe() {
         "mfaas_broker_reads_unaudited_total",
         "Reads that were to be audited and were left out: too many at once, or the database did not take them."
     );
+    metrics::describe_counter!(
+        "mfaas_broker_file_changes_untold_total",
+        "Changes of files whose audit records say no more than that they were begun: too many waited for the database."
+    );
     metrics::describe_gauge!("mfaas_broker_calls", "Calls that have reached data and have not ended.");
     metrics::describe_counter!(
         "mfaas_broker_swept_total",
@@ -72,6 +76,11 @@ pub(crate) fn swept(swept: &Swept) {
 /// Bytes of objects were removed that have no name.
 pub(crate) fn swept_blobs(blobs: usize) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "blobs").increment(blobs as u64);
+}
+
+/// Audit records of files are not completed.
+pub(crate) fn untold(changes: u64) {
+    metrics::counter!("mfaas_broker_file_changes_untold_total").increment(changes);
 }
 
 /// Reads that were to be audited were left out.

@@ -10,7 +10,7 @@ use mfaas_blobs::{BlobError, Blobs};
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
 use mfaas_kv::limits::BLOB_BYTES;
-use mfaas_kv::{Blob, Key, KvError, Place, Store, Value};
+use mfaas_kv::{Blob, Key, KvError, Place, Store, StoreKind, Value};
 use mfaas_rules::codes;
 use tokio::task::JoinSet;
 
@@ -41,14 +41,16 @@ pub(crate) async fn open(url: &str, store: &Store) -> Result<Blobs, ObjectsError
     let ready = tokio::time::timeout(ANSWER_MAX, objects.ready()).await;
     match ready.unwrap_or_else(|_| Err(objects.silent(ANSWER_MAX))) {
         Ok(()) => {}
-        Err(BlobError::Unmarked { .. }) if !store.has_opened_store().await? => objects.mark().await?,
+        Err(BlobError::Unmarked { .. }) if !store.has_opened_store(StoreKind::Object).await? => {
+            objects.mark().await?
+        }
         Err(error @ BlobError::Unmarked { .. }) => return Err(error.into()),
         Err(error) => {
             tracing::warn!(%error, "functions reach no objects until their store answers");
             return Ok(objects);
         }
     }
-    store.note_opened_store().await?;
+    store.note_opened_store(StoreKind::Object).await?;
     Ok(objects)
 }
 

@@ -41,7 +41,7 @@ const SWEPT_MAX: i64 = 10_000;
 /// A pool of connections. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    reads: PgPool,
+    pub(crate) reads: PgPool,
     /// Each statement is a serializable transaction.
     commits: PgPool,
 }
@@ -397,18 +397,6 @@ impl Store {
         self.change(freed.bind(blobs)).await.map(drop)
     }
 
-    /// Whether a store for blobs was ever opened over this data.
-    pub async fn has_opened_store(&self) -> Result<bool, KvError> {
-        let ask = || sqlx::query_scalar("SELECT EXISTS (SELECT FROM opened_stores)").fetch_one(&self.reads);
-        read(ask).await
-    }
-
-    /// One was opened.
-    pub async fn note_opened_store(&self) -> Result<(), KvError> {
-        let insert = "INSERT INTO opened_stores SELECT now() WHERE NOT EXISTS (SELECT FROM opened_stores)";
-        self.change(sqlx::query(insert)).await.map(drop)
-    }
-
     /// Whether an entry is still as a call saw it, or put it.
     pub async fn names(&self, place: &Place, blob: Blob) -> Result<bool, KvError> {
         let entries = self.read(&place.resource, std::slice::from_ref(place)).await?;
@@ -416,7 +404,7 @@ impl Store {
     }
 
     /// How many rows a statement changed.
-    async fn change(
+    pub(crate) async fn change(
         &self,
         statement: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
     ) -> Result<u64, KvError> {
@@ -459,7 +447,9 @@ fn bytes_of(blob: Blob) -> i64 {
 }
 
 /// What a read comes to: it is asked again where its connection is lost.
-async fn read<T, A: Future<Output = Result<T, sqlx::Error>>>(ask: impl Fn() -> A) -> Result<T, KvError> {
+pub(crate) async fn read<T, A: Future<Output = Result<T, sqlx::Error>>>(
+    ask: impl Fn() -> A,
+) -> Result<T, KvError> {
     let asked = Instant::now();
     loop {
         match ask().await {

@@ -18,7 +18,7 @@ use mfaas_shim::{Operation, Outcome};
 pub trait Binding {
     /// The name in Cargo.toml.
     const NAME: &'static str;
-    /// What lies there, as JSON; `()` for objects, which are bytes.
+    /// What lies there, as JSON; `()` for objects and volumes, which hold bytes.
     type Value: serde::Serialize + serde::de::DeserializeOwned;
 }
 
@@ -207,6 +207,11 @@ impl DataError {
 pub(crate) async fn ask(operation: Vec<u8>) -> Result<Vec<u8>, DataError> {
     let Outcome { code, bytes } = Operation::new(OperationKind::Data, operation).await;
     if code == DONE { Ok(bytes) } else { Err(DataError::of_node(code, &bytes)) }
+}
+
+/// A name in an answer.
+pub(crate) fn text(name: &[u8]) -> Result<String, DataError> {
+    String::from_utf8(name.to_vec()).map_err(|_| DataError::not_understood())
 }
 
 impl fmt::Display for DataError {

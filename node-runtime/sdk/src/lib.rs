@@ -46,6 +46,7 @@ mod output;
 mod request;
 mod response;
 pub mod testing;
+mod volume;
 mod waiting;
 
 pub use binding::{Access, Binding, DataError, Read, Write};
@@ -61,6 +62,7 @@ pub use objects::{Listing, Objects};
 pub use output::IntoResponse;
 pub use request::Request;
 pub use response::Response;
+pub use volume::{Entries, Entry, File, Volume};
 pub use waiting::{TimedOut, join, join_all, sleep, timeout};
 
 /// The time, as the node's clock has it.

@@ -9,7 +9,7 @@ use mfaas_abi::limits::OBJECT_PIECE_BYTES_MAX;
 use mfaas_abi::{ObjectReply, ObjectRequest};
 
 use crate::Response;
-use crate::binding::{Access, Binding, DataError, Declared, Manifest, Read, Write, ask, place_of};
+use crate::binding::{Access, Binding, DataError, Declared, Manifest, Read, Write, ask, place_of, text};
 use crate::input::FromRequest;
 
 /// Bytes by name, in a resource of the site that the function binds: a parameter of a handler.
@@ -194,8 +194,4 @@ impl Answered {
 fn new_upload() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-fn text(name: &[u8]) -> Result<String, DataError> {
-    String::from_utf8(name.to_vec()).map_err(|_| DataError::not_understood())
 }

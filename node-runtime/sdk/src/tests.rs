@@ -9,10 +9,10 @@ use mfaas_abi::{ContentType, Reply, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::__private::{Declared, Manifest, check, invoke, taken};
-use crate::testing::{block_on, cache, kv, objects};
+use crate::testing::{block_on, cache, kv, objects, volume};
 use crate::{
-    Binding, Cache, DataError, Error, Handler, Json, Kv, Objects, Read, Request, Response, TimedOut, Write,
-    join, join_all, sleep, timeout,
+    Binding, Cache, Callee, DataError, Entry, Error, Handler, Json, Kv, Objects, Read, Request, Response,
+    TimedOut, Volume, Write, join, join_all, sleep, timeout,
 };
 
 /// A function that declares no bindings.
@@ -388,4 +388,83 @@ fn objects_in_memory_do_what_a_nodes_do() {
         files.delete("dir/a").await.unwrap();
         assert_eq!(read.get("dir/a").await, Ok(None));
     });
+}
+
+/// Bytes go and come in pieces in their order, and paths are those of a node.
+#[test]
+fn files_in_memory_do_what_a_nodes_do() {
+    struct Journal;
+    impl Binding for Journal {
+        const NAME: &'static str = "journal";
+        type Value = ();
+    }
+    let (journal, read): (Volume<Journal, Write>, Volume<Journal>) = (volume(), volume());
+    let piece = mfaas_abi::limits::VOLUME_PIECE_BYTES_MAX;
+    block_on(async {
+        assert!(read.open("a/b").await.unwrap().is_none());
+        let file = journal.open_or_create("a/b").await.unwrap();
+        for bytes in [0, 1, piece - 1, piece, piece + 1, 3 * piece, 3 * piece + 7] {
+            let all: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            file.truncate(0).await.unwrap();
+            assert_eq!(file.append(&all).await, Ok(0), "{bytes} bytes");
+            assert_eq!(file.append("end").await, Ok(bytes as u64));
+            file.write_at(bytes as u64 / 2, &all).await.unwrap();
+            let end = (bytes / 2 + bytes).max(bytes + 3);
+            assert_eq!(file.size().await, Ok(end as u64), "{bytes} bytes");
+            let opened = read.open("a/b").await.unwrap().expect("it is there");
+            assert_eq!(opened.read_at(bytes as u64 / 2, bytes).await, Ok(all), "{bytes} bytes");
+            assert_eq!(opened.read_at(0, end + 9).await.unwrap().len(), end);
+            assert_eq!(opened.read_at(end as u64, 1).await, Ok(vec![]));
+        }
+        file.sync().await.unwrap();
+        journal.open_or_create("c").await.unwrap();
+        let entries = read.list("", None, 1).await.unwrap();
+        assert_eq!(entries.entries, [("a".to_owned(), Entry::Directory)]);
+        let rest = read.list("", entries.next.as_deref(), 9).await.unwrap();
+        assert_eq!((&*rest.entries, rest.next), (&[("c".to_owned(), Entry::File(0))][..], None));
+        assert_eq!(read.list("a", None, 9).await.unwrap().entries[0].0, "b");
+        let code = |error: DataError| error.code();
+        for path in ["a", "c/d"] {
+            assert_eq!(read.open(path).await.map_err(code).map(drop), Err(Some(1212)), "{path}");
+        }
+        assert_eq!(journal.remove("c/d").await.map_err(code), Err(Some(1212)));
+        assert_eq!(file.write_at(1 << 40, "x").await.map_err(code), Err(Some(1208)));
+        assert_eq!(file.truncate(1 << 40).await.map_err(code), Err(Some(1208)));
+        for (path, refused) in [("../a", 1202), ("/a", 1202), ("", 1202), ("a", 1212), ("c/d", 1212)] {
+            assert_eq!(
+                journal.open_or_create(path).await.map_err(code).map(drop),
+                Err(Some(refused)),
+                "{path}"
+            );
+        }
+        assert_eq!(read.list("c", None, 9).await.map_err(code), Err(Some(1212)));
+        assert_eq!(journal.remove("a").await.map_err(code), Err(Some(1212)));
+        journal.remove("a/b").await.unwrap();
+        journal.remove("a").await.unwrap();
+        assert_eq!(file.size().await.map_err(code), Err(Some(1212)));
+        assert_eq!(read.list("", None, 9).await.unwrap().entries.len(), 1);
+        assert_eq!(file.append("x").await.map_err(code), Err(Some(1212)));
+    });
+}
+
+/// A function that another one calls may call others itself.
+#[test]
+fn functions_in_memory_call_each_other() {
+    struct Outer;
+    struct Inner;
+    impl Callee for Outer {
+        const NAME: &'static str = "outer";
+        type Request = u32;
+        type Response = u32;
+    }
+    impl Callee for Inner {
+        const NAME: &'static str = "inner";
+        type Request = u32;
+        type Response = u32;
+    }
+    let inner = || crate::testing::call::<Inner, u32, _>(|Json(number)| Json(number + 1));
+    let outer = crate::testing::call::<Outer, u32, _>(move |Json(number)| {
+        Json(block_on(inner().call(&(10 * number))).expect("it answers"))
+    });
+    assert_eq!(block_on(outer.call(&4)), Ok(41));
 }

@@ -24,7 +24,12 @@ pub fn block_on<F: Future>(
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return output;
         }
-        let began = with(|operations| bytes(&operations.began()).to_vec());
+        let began = with(|operations| {
+            let began = bytes(&operations.began()).to_vec();
+            // What answers them may wait for operations of its own.
+            operations.hear(Records::default());
+            began
+        });
         let mut outcomes = Vec::new();
         for Record { id, code, bytes } in Records::decode(&began).unwrap_or_default() {
             match OperationKind::from_u32(code) {

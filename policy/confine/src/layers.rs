@@ -166,6 +166,28 @@ pub fn write_only_below(directories: &[&Path]) -> Result<(), ConfineError> {
     Ok(())
 }
 
+/// From here on this thread, and what it starts, reaches what is below `directory` and no other file: for what works with paths of
+/// strangers.
+///
+/// # Errors
+/// Where the kernel keeps none of it, for everybody.
+pub fn reach_only_below(directory: &Path) -> Result<(), ConfineError> {
+    let restrict = || {
+        let required = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let handled = required.handle_access(AccessFs::from_all(REQUIRED))?;
+        let handled =
+            handled.set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::from_all(NEWEST))?;
+        let rules = path_beneath_rules([directory], rights(Access::Write));
+        handled.create()?.add_rules(rules)?.restrict_self()
+    };
+    let failed = |source| ConfineError::Step { step: Step::Landlock, source };
+    let status = restrict().map_err(|error: RulesetError| failed(std::io::Error::other(error)))?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Err(failed(std::io::ErrorKind::Unsupported.into()));
+    }
+    Ok(())
+}
+
 fn rights(access: Access) -> BitFlags<AccessFs> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     match access {

@@ -36,7 +36,7 @@ mod syscalls;
 
 pub use error::{ConfineError, Step};
 pub use filter::lock_down;
-pub use layers::write_only_below;
+pub use layers::{reach_only_below, write_only_below};
 pub use level::Level;
 #[cfg(feature = "testing")]
 pub use profile::AblationToken;

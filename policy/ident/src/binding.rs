@@ -17,11 +17,13 @@ pub enum ResourceKind {
     Cache,
     /// Bytes by name, in a store of objects.
     Object,
+    /// Files by path.
+    Volume,
 }
 
 impl ResourceKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Kv, Self::Cache, Self::Object];
+    pub const ALL: [Self; 4] = [Self::Kv, Self::Cache, Self::Object, Self::Volume];
 
     /// The word in the manifest, in statements, on the wire and in the database.
     pub const fn as_str(self) -> &'static str {
@@ -29,13 +31,14 @@ impl ResourceKind {
             Self::Kv => "kv",
             Self::Cache => "cache",
             Self::Object => "object",
+            Self::Volume => "volume",
         }
     }
 
     /// Whether the data broker of a node reaches it, and not the node itself.
     pub const fn is_of_broker(self) -> bool {
         match self {
-            Self::Kv | Self::Object => true,
+            Self::Kv | Self::Object | Self::Volume => true,
             Self::Cache => false,
         }
     }
@@ -45,7 +48,7 @@ impl ResourceKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv, cache, object"))
+            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv, cache, object, volume"))
     }
 }
 

@@ -273,4 +273,6 @@ table! { $
     MF1209 "The function would call itself.", "Let no function call another one that calls it, also not by way of others; `mfaas graph NAME` shows whom a function calls.";
     MF1210 "The function that was called has not answered.", "The message says why; look at the log of the function that was called.";
     MF1211 "The call may not make another one.", "Let functions call each other less deeply: put what several of them do into one.";
+    MF1212 "What is at the path is not what the operation is for.", "Look with `open` or `list` what is there; `open_or_create` makes a file and the directories above it.";
+    MF1213 "What the call changed did not take effect, but for its files.", "Look at what it wrote to files before you try again.";
 }

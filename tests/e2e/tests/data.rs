@@ -305,6 +305,116 @@ fn objects_are_there_when_the_call_that_put_them_has_succeeded() {
     assert!(got.body == bytes(250_000));
 }
 
+const JOURNAL: &str = r#"
+use std::time::Duration;
+
+use mfaas::{Binding, Error, Kv, Volume, Write, sleep};
+
+pub struct Lines;
+
+impl Binding for Lines {
+    const NAME: &'static str = "lines";
+    type Value = ();
+}
+
+pub struct Counts;
+
+impl Binding for Counts {
+    const NAME: &'static str = "counts";
+    type Value = i64;
+}
+
+pub async fn handle(body: String, lines: Volume<Lines, Write>, counts: Kv<Counts, Write>) -> Result<String, Error> {
+    let (what, path) = body.split_once(' ').unwrap_or((&body, "lines.txt"));
+    match what {
+        "read" => {
+            let Some(file) = lines.open(path).await? else { return Ok("nothing".to_owned()) };
+            Ok(String::from_utf8_lossy(&file.read_at(0, 100_000).await?).into_owned())
+        }
+        "count" => {
+            let sum = counts.increment("n", 1).await?;
+            lines.open_or_create(path).await?.append("line\n").await?;
+            sleep(Duration::from_millis(20)).await;
+            Ok(sum.to_string())
+        }
+        "fail" => {
+            lines.open_or_create(path).await?.append("failed\n").await?;
+            counts.put("n", &7).await?;
+            Err(Error::new("it fails after it has written"))
+        }
+        _ => Err(Error::new("no such thing")),
+    }
+}
+"#;
+
+/// Files change at once, also where a call fails, and what a call wrote it writes once, whatever it meets.
+#[test]
+fn files_change_at_once_and_a_call_that_has_written_does_not_run_again() {
+    let stack = Stack::start();
+    let manifest = format!(
+        "[package.metadata.mfaas.bindings.lines]\nkind = \"volume\"\naccess = \"write\"\n\n{MANIFEST}"
+    );
+    let journal = package("journal", JOURNAL, &manifest);
+    stack.grant("counts", "kv", "write");
+    let report = stack.cli(["deploy", "--json", journal.path().to_str().unwrap()]).exits(3).json();
+    assert_eq!(report["diagnostics"][0]["code"], "MF1201", "{report}");
+    stack.grant("lines", "volume", "write");
+    let deployed = stack.deploy(journal.path()).ok();
+    assert!(deployed.stderr.contains("also writes"), "{}", deployed.stderr);
+    let call = |body: &str| {
+        let url = format!("{}/f/default/journal", stack.ingress());
+        stack.request("POST", &url, &[], body.as_bytes().to_vec())
+    };
+    assert_eq!(call("read").text(), "nothing");
+    assert_eq!(call("fail a/failed.txt").status, 500);
+    assert_eq!(call("read a/failed.txt").text(), "failed\n");
+    // Nothing else of it is there.
+    assert_eq!(call("count").text(), "1");
+    let (answers, met) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let answer = call("count meet.txt");
+                    match answer.status {
+                        200 => answers.fetch_add(1, Ordering::Relaxed),
+                        _ => {
+                            assert_eq!(
+                                (answer.status, answer.code().as_str()),
+                                (409, "MF1213"),
+                                "{}",
+                                answer.text()
+                            );
+                            met.fetch_add(1, Ordering::Relaxed)
+                        }
+                    };
+                }
+            });
+        }
+    });
+    let (answers, met) = (answers.into_inner(), met.into_inner());
+    assert!(met > 0, "no call met another one");
+    assert_eq!(
+        call("read meet.txt").text(),
+        "line\n".repeat(60),
+        "{answers} were answered, {met} met others"
+    );
+    assert_eq!(call("count").text(), (answers + 2).to_string());
+
+    for path in ["../counts/x", "/etc/passwd", "a/../../x"] {
+        assert!(call(&format!("read {path}")).text().contains("MF1202"), "{path}");
+    }
+    std::os::unix::fs::symlink("/etc", stack.home().join("volumes/lines/link")).unwrap();
+    assert!(call("read link/passwd").text().contains("MF1212"));
+
+    stack.kill(Program::Broker);
+    let read = wait_for("the broker to be reached", Duration::from_secs(30), || {
+        let read = call("read a/failed.txt");
+        (read.status == 200).then(|| read.text())
+    });
+    assert_eq!(read, "failed\n");
+}
+
 /// Whatever happens to the broker: who was answered well has counted, once.
 #[test]
 fn a_broker_that_is_killed_takes_nothing_with_it_that_was_answered() {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use mfaas_harness::{Stack, checkout};
@@ -57,6 +58,44 @@ fn the_functions_of_function_bench_answer_what_python_answers() {
     }
 }
 
+/// Blocks of files: what is written, in whichever order, is what `dd` and Python write.
+#[test]
+fn the_files_of_function_bench_are_those_of_dd_and_python() {
+    let stack = Stack::start();
+    stack.grant("files", "volume", "write");
+    let (volume, references) = (stack.home().join("volumes/files"), tempfile::tempdir().unwrap());
+    let workloads = checkout().join("tests/function-bench");
+    for name in ["dd", "disk-io"] {
+        let _ = stack.deploy(&workloads.join(name)).ok();
+    }
+    let same = |name: &str, request: &Value| {
+        let request = request.to_string().into_bytes();
+        let url = format!("{}/f/default/{name}", stack.ingress());
+        let answer = stack.request("POST", &url, &[], request.clone());
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        let expected = reference_in(references.path(), name, &request);
+        let [said, expected]: [Value; 2] =
+            [answer.text(), expected].map(|text| serde_json::from_str(&text).unwrap());
+        assert_eq!(said, expected, "{name}");
+    };
+    let is_file = |path: &str| {
+        let [one, other] = [&volume, references.path()].map(|root| std::fs::read(root.join(path)).unwrap());
+        assert!(one == other && !one.is_empty(), "{path} is another file");
+    };
+    for bs in [4 << 10, 2 << 20] {
+        same("dd", &json!({"of": "zeros", "count": 5, "bs": bs}));
+        is_file("zeros");
+        for (path, is_random) in [("one", false), ("other", true)] {
+            for writes in [true, false] {
+                let request =
+                    json!({"path": path, "blocks": 5, "block": bs, "writes": writes, "is_random": is_random});
+                same("disk-io", &request);
+                is_file(path);
+            }
+        }
+    }
+}
+
 /// Samples of which the first feature, less the second, decides, but for a few.
 fn training() -> Value {
     let samples: Vec<Value> = (0..200_u32)
@@ -71,9 +110,15 @@ fn training() -> Value {
 
 /// What Python answers.
 fn reference(name: &str, request: &[u8]) -> String {
+    reference_in(&checkout(), name, request)
+}
+
+/// The same, with its files in a directory.
+fn reference_in(directory: &Path, name: &str, request: &[u8]) -> String {
     let mut python = Command::new("python3")
         .arg(checkout().join("tests/function-bench/reference.py"))
         .arg(name)
+        .current_dir(directory)
         .env("PYTHONIOENCODING", "utf-8")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -131,6 +131,9 @@ pub(crate) struct Up {
     /// Where objects of functions lie, s3://BUCKET/PREFIX or file:///DIRECTORY, instead of a directory of the home; kept from then on.
     #[arg(long, value_name = "URL", env = "MFAAS_OBJECTS_URL")]
     objects_url: Option<String>,
+    /// Where files of volumes lie, file:///DIRECTORY or nfs://HOST/EXPORT, instead of a directory of the home; kept from then on.
+    #[arg(long, value_name = "URL", env = "MFAAS_VOLUMES_URL")]
+    volumes_url: Option<String>,
     /// A directory in which the private database keeps its write-ahead log, which its user (mfaas-pg for root) has to be able to
     /// write; none at first, then as before, "" for none. With a base backup it leads to any moment in between.
     #[arg(long, value_name = "DIR", value_parser = wal_archive_of)]
@@ -213,6 +216,7 @@ impl Up {
             wal_archive: self.wal_archive.clone(),
             data_database_url: self.data_database_url.clone(),
             objects_url: self.objects_url.clone(),
+            volumes_url: self.volumes_url.clone(),
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,

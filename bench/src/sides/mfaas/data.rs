@@ -134,17 +134,24 @@ impl Database {
     fn objects(&self) -> PathBuf {
         self.directory.path().join("objects")
     }
+
+    fn volumes(&self) -> PathBuf {
+        self.directory.path().join("volumes")
+    }
 }
 
 impl Broker {
     /// Starts the broker on both cores and waits until it listens.
     fn start(kit: &Kit, database: &Database) -> anyhow::Result<Self> {
-        std::fs::create_dir(database.objects()).context("a directory for objects")?;
-        let objects = format!("file://{}", database.objects().display());
+        for directory in [database.objects(), database.volumes()] {
+            std::fs::create_dir(directory).context("a directory for objects or files")?;
+        }
+        let url = |directory: PathBuf| format!("file://{}", directory.display());
         let child = on_cores(kit, (&kit.programs.broker()?, &[]), &kit.cores.both())?
             .env("MFAAS_BROKER_SOCKET", database.socket())
             .env("MFAAS_DATA_DATABASE_URL", database.cluster.url(&database.name, OWNER))
-            .env("MFAAS_OBJECTS_URL", objects)
+            .env("MFAAS_OBJECTS_URL", url(database.objects()))
+            .env("MFAAS_VOLUMES_URL", url(database.volumes()))
             .env("MFAAS_DATA_OPERATIONS", OPERATIONS)
             .env("MFAAS_LOG", "warn")
             .stdin(Stdio::null())

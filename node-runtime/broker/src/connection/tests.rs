@@ -7,13 +7,20 @@ use mfaas_test_postgres::{Cluster, OWNER};
 use uuid::Uuid;
 
 use super::*;
+use crate::broker::Stores;
 use crate::config::Bounds;
 
 mod callees;
 mod objects;
+mod volumes;
 
-const BOUNDS: Bounds =
-    Bounds { operations_per_second: 20_000, resource_bytes: 1 << 30, audited_reads: 0, audit_days: 1 };
+const BOUNDS: Bounds = Bounds {
+    operations_per_second: 20_000,
+    resource_bytes: 1 << 30,
+    volume_bytes_per_second: 0,
+    audited_reads: 0,
+    audit_days: 1,
+};
 
 /// A broker over a database of its own.
 async fn broker() -> Arc<Broker> {
@@ -24,7 +31,7 @@ async fn broker() -> Arc<Broker> {
 async fn broker_within(bounds: &Bounds) -> (Arc<Broker>, String) {
     let database = Cluster::get().create_database();
     let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
-    (Arc::new(Broker::new(store, None, 8, bounds)), database)
+    (Arc::new(Broker::new(Stores { store, objects: None, volumes: None }, 8, bounds)), database)
 }
 
 /// A node, from the side of the test.

@@ -56,6 +56,8 @@ fn not_committed(code: Code) -> Problem {
         code if code == codes::MF1206 => Problem::of(StatusCode::GATEWAY_TIMEOUT, code),
         // Nothing of what the caller can do: the function may do less than it was made for.
         code if code == codes::MF1201 => Problem::of(StatusCode::BAD_GATEWAY, code),
+        // Nobody is asked to try again: a part of it is there.
+        code if code == codes::MF1213 => Problem::of(StatusCode::CONFLICT, code),
         code if code == codes::MF1208 => Problem::of(StatusCode::INSUFFICIENT_STORAGE, code),
         _ => Problem::of(StatusCode::SERVICE_UNAVAILABLE, code).retry_after(COMMIT_RETRY_AFTER_S),
     }

@@ -1,5 +1,6 @@
 //! A call as it comes to the dispatcher, and its one answer.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -51,6 +52,39 @@ pub(crate) struct Parent {
     pub(crate) waits: Weak<()>,
     /// Calls that wait for each other, this one among them.
     pub(crate) depth: u32,
+    /// Whether that one may run again.
+    pub(crate) begun: Begun,
+}
+
+/// Whether something that a call did, or one that it made, is there already and is not taken back: such a call does not run again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Begun(Arc<BegunCall>);
+
+#[derive(Debug, Default)]
+struct BegunCall {
+    has: AtomicBool,
+    parent: Option<Begun>,
+}
+
+impl Begun {
+    /// Of a call that was made by that one.
+    pub(crate) fn of(parent: Option<&Parent>) -> Self {
+        let parent = parent.map(|parent| parent.begun.clone());
+        Self(Arc::new(BegunCall { has: AtomicBool::new(false), parent }))
+    }
+
+    /// From here on, of those that made it as well.
+    pub(crate) fn set(&self) {
+        let mut call = Some(self);
+        while let Some(Self(begun)) = call {
+            begun.has.store(true, Ordering::Relaxed);
+            call = begun.parent.as_ref();
+        }
+    }
+
+    pub(crate) fn has(&self) -> bool {
+        self.0.has.load(Ordering::Relaxed)
+    }
 }
 
 impl Reply {

@@ -5,6 +5,8 @@
 //! node's own, takes effect after that. What a call may do is looked up with each operation and once more before its effects: a grant
 //! that was revoked counts at once.
 //!
+//! What a call writes to files is there at once. One that has done so does not run again, nor do those that made it.
+//!
 //! What a call did that another one made is part of that one, from its commit on; then all of it is looked at once more.
 
 use std::collections::hash_map::Entry;
@@ -13,7 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mfaas_abi::frame::{RequestFrame, encode_request};
-use mfaas_abi::{Status, split_binding};
+use mfaas_abi::{Status, VolumeRequest, split_binding};
 use mfaas_broker_protocol::{Caller, CommitResult, REQUEST_BYTES_MAX, ToBroker};
 use mfaas_dispatch::{FunctionId, JobId, Moment, Outcome};
 use mfaas_ident::{Binding, DataAccess, ResourceKind, TraceParent};
@@ -26,7 +28,9 @@ use super::kept_bytes::KeptBytes;
 use super::outcomes::is_usable;
 use crate::serving::broker::BrokerLink;
 use crate::serving::caches::{AtOnce, CacheWrites, Caches};
-use crate::serving::call::{Answered, CallError, ConnectionNumber, Earlier, NotBegun, Parent, Reply, Used};
+use crate::serving::call::{
+    Answered, Begun, CallError, ConnectionNumber, Earlier, NotBegun, Parent, Reply, Used,
+};
 use crate::serving::callees::Callees;
 use crate::serving::grants::Grants;
 use crate::serving::intake::Call;
@@ -66,6 +70,8 @@ pub(super) struct DataCall {
     needs_commit: bool,
     /// What it changes in caches.
     cached: CacheWrites,
+    /// Whether something of it is there already, if that was to be known.
+    begun: Option<Begun>,
     /// Why what it did cannot take effect, if it cannot, for what calls did that it made.
     spoilt: Option<Code>,
     /// Which trace its request is part of, once that was looked for.
@@ -116,7 +122,13 @@ pub(super) struct Asked {
 #[derive(Debug)]
 enum Waits {
     /// For its commit, or for what has become of it; then its changes of caches take effect.
-    Commit { at_broker: AtBroker, effects: Box<Effects>, answered: Box<Answered>, is_settling: bool },
+    Commit {
+        at_broker: AtBroker,
+        effects: Box<Effects>,
+        answered: Box<Answered>,
+        begun: Option<Begun>,
+        is_settling: bool,
+    },
     /// For the time to run again.
     Rerun,
 }
@@ -189,7 +201,8 @@ impl DataCalls {
         }
         let connection = data.at_broker.as_ref().map(|at_broker| at_broker.connection);
         let waits = waits.unwrap_or_default();
-        let parent = Parent { job, operation, connection, waits, depth };
+        let begun = data.begun(call).clone();
+        let parent = Parent { job, operation, connection, waits, depth, begun };
         let (reply, (reruns, earlier)) = (Reply::Parent(Box::new(parent)), Default::default());
         Ok(Call { served, frame, since: ticks(), wait_us_max: None, reply, reruns, earlier })
     }
@@ -219,7 +232,12 @@ impl DataCalls {
                 let what = (&binding.resource, access);
                 Some(self.caches.answer(&mut data.cached, what, request, at_once)?)
             }
-            ResourceKind::Kv | ResourceKind::Object => {
+            ResourceKind::Kv | ResourceKind::Object | ResourceKind::Volume => {
+                let changes_at_once = binding.kind == ResourceKind::Volume
+                    && VolumeRequest::decode(request).is_some_and(|request| request.changes());
+                if changes_at_once {
+                    data.begun(call).set();
+                }
                 let at_broker = match &data.at_broker {
                     Some(at_broker) => at_broker,
                     None => data.at_broker.insert(self.begin(job, call)?),
@@ -280,7 +298,7 @@ impl DataCalls {
             + response.map_or(0, |completion| completion.response.capacity())
             + data.cached.bytes();
         let needs_commit = data.needs_commit(is_made);
-        let DataCall { at_broker, used, cached, spoilt, .. } = data;
+        let DataCall { at_broker, used, cached, spoilt, begun, .. } = data;
         let refusal = if !used.are_granted(&self.grants) {
             Some(codes::MF1201)
         } else if self.joining.contains_key(&job) {
@@ -291,7 +309,7 @@ impl DataCalls {
         };
         if let Some(code) = refusal {
             self.forget(job, at_broker.as_ref());
-            return self.fail(call, &answered, code);
+            return self.fail(call, &answered, code_of(begun.as_ref(), code));
         }
         let effects = Effects { used, cached, is_at_broker: needs_commit, is_unknown: false };
         let at_broker = match at_broker {
@@ -308,10 +326,10 @@ impl DataCalls {
         if !is_asked {
             self.bytes.replace(tenant, bytes, 0);
             self.forget(job, Some(&at_broker));
-            return self.fail(call, &answered, codes::MF1205);
+            return self.fail(call, &answered, code_of(begun.as_ref(), codes::MF1205));
         }
         let (effects, answered) = (Box::new(effects), Box::new(answered));
-        let waits = Waits::Commit { at_broker, effects, answered, is_settling: false };
+        let waits = Waits::Commit { at_broker, effects, answered, begun, is_settling: false };
         let ends = clock.moment().plus(COMMIT_US_MAX);
         self.wait(job, Concluding { call, waits, ends, bytes });
     }
@@ -393,8 +411,9 @@ impl DataCalls {
         if !matches!(waits, Some(Waits::Commit { .. })) {
             return;
         }
-        let Some(Concluding { mut call, waits: Waits::Commit { answered, effects, .. }, bytes, .. }) =
-            self.take(job)
+        let Some(Concluding {
+            mut call, waits: Waits::Commit { answered, effects, begun, .. }, bytes, ..
+        }) = self.take(job)
         else {
             return;
         };
@@ -408,7 +427,8 @@ impl DataCalls {
             CommitResult::Unavailable => codes::MF1205,
             CommitResult::Unknown => codes::MF1206,
         };
-        let may_rerun = result == CommitResult::Conflict
+        let code = code_of(begun.as_ref(), code);
+        let may_rerun = code == codes::MF1204
             && call.reruns < RERUNS_MAX
             && clock.between(call.since, ticks()) < RERUN_MAX
             // What was too large to be kept is not there to run with.
@@ -483,13 +503,14 @@ impl DataCalls {
     }
 
     fn give_up(&mut self, job: JobId, code: Code, is_unknown: bool) {
-        let Some(Concluding { call, waits: Waits::Commit { answered, mut effects, .. }, .. }) =
+        let Some(Concluding { call, waits: Waits::Commit { answered, mut effects, begun, .. }, .. }) =
             self.take(job)
         else {
             return;
         };
         effects.is_unknown = is_unknown;
         self.usage.record(&answered);
+        let code = code_of(begun.as_ref(), code);
         self.reply(call.reply, Err(CallError::NotCommitted(code)), is_unknown.then_some(*effects));
     }
 
@@ -505,6 +526,10 @@ impl DataCalls {
 }
 
 impl DataCall {
+    fn begun(&mut self, call: &Call) -> &Begun {
+        self.begun.get_or_insert_with(|| Begun::of(call.reply.parent()))
+    }
+
     /// An operation has ended.
     pub(super) fn heard(&mut self, needs_commit: bool) {
         self.needs_commit |= needs_commit;
@@ -567,6 +592,12 @@ impl UsedBindings {
             })
         })
     }
+}
+
+/// Why what a call changed did not take effect, where what it did to files is there: nobody is to try again without a look at that.
+fn code_of(begun: Option<&Begun>, code: Code) -> Code {
+    let says_more = code == codes::MF1201 || code == codes::MF1206;
+    if begun.is_some_and(Begun::has) && !says_more { codes::MF1213 } else { code }
 }
 
 /// The call that made this one, if what this one did is to be part of it.

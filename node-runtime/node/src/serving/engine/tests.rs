@@ -2,6 +2,7 @@
 
 mod calls;
 mod data;
+mod files;
 mod waits;
 
 use std::cell::{Cell, RefCell};

@@ -15,7 +15,7 @@ const RANK: u32 = 1;
 const NOBODY: u32 = 2;
 const ITSELF: u32 = 3;
 
-fn public(name: &str, version: u32, bindings: &[Binding]) -> VerifiedImage {
+pub(super) fn public(name: &str, version: u32, bindings: &[Binding]) -> VerifiedImage {
     let public = Declared { access: Some(Access::Public), ..Declared::default() };
     VerifiedImage::declaring_for_test(key(name, version), public).binding_for_test(bindings)
 }
@@ -50,12 +50,12 @@ async fn stage(broker: &TestBroker) -> (Stage, Side) {
 }
 
 /// Calls the function behind a binding, after so much CPU time.
-fn make(end: &mut WorkerEnd, place: u32, id: u32, body: &[u8], cpu_us: u64) {
+pub(super) fn make(end: &mut WorkerEnd, place: u32, id: u32, body: &[u8], cpu_us: u64) {
     let bytes = &*with_binding(place, body);
     put_aside(end, &[Record { id, code: OperationKind::Call as u32, bytes }], b"state", cpu_us);
 }
 
-fn response(status: u16, body: &[u8]) -> Vec<u8> {
+pub(super) fn response(status: u16, body: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_response(&mut frame, status, [], body).unwrap();
     frame
@@ -66,7 +66,7 @@ fn replied(http_status: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// The call of `rank` that comes next.
-fn next_of_rank(end: &mut WorkerEnd) -> Job {
+pub(super) fn next_of_rank(end: &mut WorkerEnd) -> Job {
     let job = next(end);
     assert_eq!((job.function, job.resumes), (8, false));
     job

@@ -68,7 +68,7 @@ impl Side {
     }
 
     /// A call begins and asks for something.
-    fn asked(&mut self) -> (u64, Caller, ToBroker) {
+    pub(super) fn asked(&mut self) -> (u64, Caller, ToBroker) {
         let ToBroker::Begin { call, caller, parent: None } = self.next() else { panic!("it does not begin") };
         (call, caller, self.next())
     }
@@ -97,7 +97,7 @@ fn image() -> VerifiedImage {
 }
 
 /// The same version, which binds orders for changes as each of these.
-fn binding(kinds: &[ResourceKind]) -> VerifiedImage {
+pub(super) fn binding(kinds: &[ResourceKind]) -> VerifiedImage {
     let public = Declared { access: Some(Access::Public), ..Declared::default() };
     let binding = |kind: &ResourceKind| {
         let (kind, resource, access) = (*kind, orders(), DataAccess::Write);
@@ -121,7 +121,7 @@ pub(super) fn ask(end: &mut WorkerEnd, place: u32, id: u32) {
     ask_for(end, id, &[&place.to_le_bytes()[..], b"request"].concat());
 }
 
-fn ask_for(end: &mut WorkerEnd, id: u32, operation: &[u8]) {
+pub(super) fn ask_for(end: &mut WorkerEnd, id: u32, operation: &[u8]) {
     put_aside(end, &[Record { id, code: OperationKind::Data as u32, bytes: operation }], b"state", 10);
 }
 

@@ -1,0 +1,138 @@
+//! What the database is told of bytes that lie elsewhere: that there is a store of them, and which files of volumes calls change.
+
+use mfaas_ident::ResourceName;
+
+use crate::error::KvError;
+use crate::store::{Caller, Store, read};
+
+/// What a store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Objects.
+    Object,
+    /// Volumes.
+    Volume,
+}
+
+impl StoreKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Volume => "volume",
+        }
+    }
+}
+
+/// What is done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileChangeKind {
+    /// It is made, if there is none.
+    Create,
+    /// Bytes are put into it.
+    Write,
+    /// It is given another size.
+    Truncate,
+    /// It is removed.
+    Remove,
+}
+
+impl FileChangeKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Write => "write",
+            Self::Truncate => "truncate",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// A change of a file that is to be audited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileChange<'a> {
+    /// The volume.
+    pub resource: &'a ResourceName,
+    /// The file.
+    pub path: &'a str,
+    /// What is done to it.
+    pub kind: FileChangeKind,
+}
+
+/// All that a call has done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileChanged {
+    /// As it was announced.
+    pub id: i64,
+    /// How many operations there were.
+    pub operations: u32,
+    /// The bytes that were written, as far as that is known.
+    pub bytes: u64,
+    /// The first one, and the one behind the last.
+    pub range: Option<(u64, u64)>,
+    /// Whether one of the operations failed, which may have been done in part.
+    pub has_failed: bool,
+}
+
+impl Store {
+    /// Whether a store of that kind was ever opened over this data.
+    pub async fn has_opened_store(&self, kind: StoreKind) -> Result<bool, KvError> {
+        let ask = || {
+            let asked = sqlx::query_scalar("SELECT EXISTS (SELECT FROM opened_stores WHERE kind = $1)");
+            asked.bind(kind.as_str()).fetch_one(&self.reads)
+        };
+        read(ask).await
+    }
+
+    /// One was opened.
+    pub async fn note_opened_store(&self, kind: StoreKind) -> Result<(), KvError> {
+        let insert = sqlx::query(
+            "INSERT INTO opened_stores (kind) SELECT $1 WHERE NOT EXISTS (SELECT FROM opened_stores WHERE kind = $1)",
+        );
+        self.change(insert.bind(kind.as_str())).await.map(drop)
+    }
+
+    /// Announces that a call is about to change a file: the number under which [`Store::tell_file_changes`] tells what came of it.
+    pub async fn announce_file_change(
+        &self,
+        caller: &Caller,
+        change: &FileChange<'_>,
+    ) -> Result<i64, KvError> {
+        let insert = sqlx::query_scalar(
+            "INSERT INTO audit (call, tenant, function, version, trace, resource, key_sha256, operation, bytes, keys, outcome)
+             VALUES ($1, $2, $3, $4, $5, $6, sha256($7), $8, 0, 0, 'begun') RETURNING id",
+        )
+        .bind(caller.call)
+        .bind(caller.tenant.as_str())
+        .bind(caller.function.as_str())
+        .bind(i64::from(caller.version.get()))
+        .bind(caller.trace.as_deref())
+        .bind(change.resource.as_str())
+        .bind(change.path.as_bytes())
+        .bind(change.kind.as_str());
+        insert.fetch_one(&self.reads).await.map_err(KvError::Unavailable)
+    }
+
+    /// Tells what came of changes of files that were announced.
+    pub async fn tell_file_changes(&self, changes: &[FileChanged]) -> Result<(), KvError> {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let update = sqlx::query(
+            "UPDATE audit SET file_bytes = told.bytes, keys = told.operations, from_byte = told.from_byte,
+                 to_byte = told.to_byte, outcome = CASE WHEN told.failed THEN 'failed' ELSE 'done' END
+             FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::boolean[])
+                 AS told (id, bytes, operations, from_byte, to_byte, failed)
+             WHERE audit.id = told.id AND audit.outcome = 'begun'",
+        )
+        .bind(changes.iter().map(|changed| changed.id).collect::<Vec<_>>())
+        .bind(changes.iter().map(|changed| number(changed.bytes)).collect::<Vec<_>>())
+        .bind(
+            changes
+                .iter()
+                .map(|changed| i32::try_from(changed.operations).unwrap_or(i32::MAX))
+                .collect::<Vec<_>>(),
+        )
+        .bind(changes.iter().map(|changed| changed.range.map(|(from, _)| number(from))).collect::<Vec<_>>())
+        .bind(changes.iter().map(|changed| changed.range.map(|(_, to)| number(to))).collect::<Vec<_>>())
+        .bind(changes.iter().map(|changed| changed.has_failed).collect::<Vec<_>>());
+        self.change(update).await.map(drop)
+    }
+}

@@ -1,0 +1,148 @@
+//! Calls that have written to files: what they wrote is there, so they do not run again.
+
+use mfaas_abi::VolumeRequest;
+use mfaas_broker_protocol::{CommitResult, ToBroker};
+use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
+
+use super::calls::{make, next_of_rank, public, response};
+use super::data::{Side, TestBroker, ask, ask_for, binding, ended, granted, heard, orders};
+use super::*;
+
+/// Places of bindings.
+const VALUES: u32 = 0;
+const FILES: u32 = 1;
+const RANK: u32 = 1;
+
+/// A node that serves `acme/hello@2`, which binds values and files, and its connection to the broker.
+async fn stage(broker: &TestBroker) -> (Stage, Side) {
+    let stage = Stage::with(broker.services()).await;
+    let side = broker.accept();
+    let image = || binding(&[ResourceKind::Kv, ResourceKind::Volume]);
+    assert_eq!(stage.define_image(image(), 7).await, []);
+    stage.route_image(image(), granted(DataAccess::Write).as_ref());
+    (stage, side)
+}
+
+/// Asks for something, which the broker does.
+fn does(end: &mut WorkerEnd, side: &mut Side, call: u64, request: &VolumeRequest<'_>) {
+    ask_for(end, 5, &request.encode(FILES));
+    assert!(
+        matches!(side.next(), ToBroker::Operate { call: of, kind: ResourceKind::Volume, .. } if of == call)
+    );
+    side.outcome(call, 5, b"", false);
+    heard(end);
+}
+
+/// A call changes a value, and asks for something of a file; its commit meets another call.
+async fn meets(stage: &Stage, end: &mut WorkerEnd, side: &mut Side, request: &VolumeRequest<'_>) -> Met {
+    let call = stage.call();
+    next(end);
+    ask(end, VALUES, 1);
+    let (number, ..) = side.asked();
+    side.outcome(number, 1, b"", true);
+    heard(end);
+    does(end, side, number, request);
+    reply(end, b"done");
+    assert_eq!(side.next(), ToBroker::Commit { call: number });
+    side.committed(number, CommitResult::Conflict);
+    call
+}
+
+type Met = tokio::task::JoinHandle<Result<Answered, CallError>>;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_has_written_to_a_file_does_not_run_again() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let path = b"a";
+    for change in [
+        VolumeRequest::Create { path },
+        VolumeRequest::Write { path, offset: 0, bytes: b"x" },
+        VolumeRequest::Append { path, bytes: b"x" },
+        VolumeRequest::Truncate { path, size: 0 },
+        VolumeRequest::Remove { path },
+    ] {
+        let call = meets(&stage, &mut end, &mut side, &change).await;
+        assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1213), "{change:?}");
+    }
+    // One that has looked at files alone does.
+    for look in [VolumeRequest::Size { path }, VolumeRequest::Sync { path }] {
+        let call = meets(&stage, &mut end, &mut side, &look).await;
+        next(&mut end);
+        reply(&mut end, b"again");
+        assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"again", "{look:?}");
+    }
+}
+
+/// Also where nobody knows what became of its commit until a later broker says that nothing did.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_looked_for_does_not_make_it_run_again() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    ask(&mut end, VALUES, 1);
+    let (number, ..) = side.asked();
+    side.outcome(number, 1, b"", true);
+    heard(&mut end);
+    does(&mut end, &mut side, number, &VolumeRequest::Append { path: b"a", bytes: b"x" });
+    reply(&mut end, b"done");
+    assert_eq!(side.next(), ToBroker::Commit { call: number });
+    drop(side);
+    let mut side = broker.accept();
+    assert!(matches!(side.next(), ToBroker::Settle { call: of, .. } if of == number));
+    side.committed(number, CommitResult::Conflict);
+    assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1213));
+}
+
+/// Whoever made the call that has written, and whatever that one answered; and nobody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_does_not_run_again_when_one_that_it_made_has_written() {
+    let resource = |kind| {
+        let access = DataAccess::Write;
+        Binding::Resource(ResourceBinding { kind, resource: orders(), access })
+    };
+    let rank = Binding::Function(FunctionBinding::new(FunctionName::parse("rank").unwrap()));
+    let hello = || public("hello", 2, &[resource(ResourceKind::Kv), rank.clone()]);
+    let callee = || public("rank", 1, &[resource(ResourceKind::Kv), resource(ResourceKind::Volume)]);
+    let broker = TestBroker::new();
+    let stage = Stage::with(broker.services()).await;
+    let mut side = broker.accept();
+    assert_eq!(stage.define_image(hello(), 7).await, []);
+    assert_eq!(stage.define_image(callee(), 8).await, []);
+    stage.route_image(hello(), granted(DataAccess::Write).as_ref());
+    stage.route_image(callee(), granted(DataAccess::Write).as_ref());
+    let (mut end, _fd, _child) = stage.worker();
+    for (writes, code) in [(true, codes::MF1213), (false, codes::MF1204)] {
+        let call = stage.call();
+        next(&mut end);
+        ask(&mut end, VALUES, 1);
+        let (root, ..) = side.asked();
+        side.outcome(root, 1, b"", true);
+        heard(&mut end);
+        make(&mut end, RANK, 2, b"", 10);
+        next_of_rank(&mut end);
+        let path = b"a";
+        let request = if writes { VolumeRequest::Create { path } } else { VolumeRequest::Size { path } };
+        ask_for(&mut end, 5, &request.encode(FILES));
+        let ToBroker::Begin { call: made, parent: Some(_), .. } = side.next() else { panic!("no callee") };
+        assert!(matches!(side.next(), ToBroker::Operate { call: of, .. } if of == made));
+        side.outcome(made, 5, b"", false);
+        heard(&mut end);
+        reply_with(&mut end, Status::HandlerError, &response(500, b"it fails"));
+        assert_eq!(side.next(), ToBroker::Forget { call: made });
+        heard(&mut end);
+        reply(&mut end, b"done");
+        assert_eq!(side.next(), ToBroker::Commit { call: root });
+        side.committed(root, CommitResult::Conflict);
+        if code == codes::MF1204 {
+            next(&mut end);
+            reply(&mut end, b"again");
+            assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"again");
+        } else {
+            assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(code));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a server says, and what is believed of it.
+
+use nfs3_types::nfs3::{fattr3, ftype3, nfs_fh3, nfstime3, specdata3};
+
+use super::*;
+use crate::nfs::Found;
+
+fn attributes(type_: ftype3) -> fattr3 {
+    let (time, rdev) = (nfstime3::default(), specdata3::default());
+    fattr3 {
+        type_,
+        mode: 0o777,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        size: 7,
+        used: 0,
+        rdev,
+        fsid: 0,
+        fileid: 0,
+        atime: time,
+        mtime: time,
+        ctime: time,
+    }
+}
+
+/// A link is neither a step on the way nor a file at its end.
+#[test]
+fn what_is_neither_file_nor_directory_is_nothing() {
+    let found = |type_| Found::of(nfs_fh3::default(), &attributes(type_));
+    for other in [ftype3::NF3LNK, ftype3::NF3BLK, ftype3::NF3CHR, ftype3::NF3SOCK, ftype3::NF3FIFO] {
+        assert!(matches!(found(other), Err(VolumeError::OtherKind)), "{other}");
+    }
+    assert!(found(ftype3::NF3REG).is_ok() && found(ftype3::NF3DIR).is_ok());
+}
+
+/// What an earlier run of the server kept in memory is lost with it: whoever asks for it to be safe hears that, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_has_forgotten_is_not_said_to_be_safe() {
+    let volumes = server().await;
+    volumes.create(&file("a"), &room()).await.unwrap();
+    volumes.write_at(&file("a"), 0, b"1", &room()).await.unwrap();
+    let Backend::Nfs(nfs) = &volumes.0 else { panic!("a server") };
+    nfs.note_earlier_run(&file("a")).await;
+    let synced = volumes.sync(&file("a")).await;
+    assert!(matches!(synced, Err(VolumeError::Restarted)), "{synced:?}");
+    volumes.write_at(&file("a"), 0, b"1", &room()).await.unwrap();
+    volumes.sync(&file("a")).await.unwrap();
+}
+
+/// What was found a moment ago is not taken for what is there when it was changed here.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_of_a_name_follows_what_is_done_to_it() {
+    let volumes = server().await;
+    for round in 0..3 {
+        volumes.create(&file("a/b"), &room()).await.unwrap();
+        assert_eq!(volumes.size(&file("a/b")).await.unwrap(), Some(0), "{round}");
+        volumes.write_at(&file("a/b"), 0, b"12345678", &room()).await.unwrap();
+        // It is as large by now, so that this needs no room.
+        volumes.write_at(&file("a/b"), 4, b"abcd", &left(0).0).await.unwrap();
+        volumes.remove(&file("a/b")).await.unwrap();
+        volumes.remove(&file("a")).await.unwrap();
+        assert_eq!(volumes.size(&file("a/b")).await.unwrap(), None, "{round}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_said_to_be() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let away = Volumes::open(&format!("nfs://127.0.0.1/none?nfsport={free}&mountport={free}")).unwrap();
+    let error = away.size(&file("a")).await.unwrap_err();
+    assert!(matches!(&error, VolumeError::Unavailable(why) if why.contains("127.0.0.1")), "{error}");
+}
+
+/// A connection that is over before it is asked over it is none of the caller's business.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_sent_over_connections_that_are_open() {
+    let volumes = server().await;
+    volumes.create(&file("a"), &room()).await.unwrap();
+    let Backend::Nfs(nfs) = &volumes.0 else { panic!("a server") };
+    for round in 0..3_u8 {
+        nfs.server.break_connections(false).await;
+        volumes.write_at(&file("a"), u64::from(round), &[round], &room()).await.unwrap();
+    }
+    assert_eq!(contents(&volumes, "a").await, [0, 1, 2]);
+}
+
+/// One that breaks off later is: what changes something may have been done, and is not asked for a second time.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_something_is_not_asked_for_twice() {
+    let volumes = server().await;
+    volumes.create(&file("a"), &room()).await.unwrap();
+    volumes.write_at(&file("a"), 0, b"1", &room()).await.unwrap();
+    let Backend::Nfs(nfs) = &volumes.0 else { panic!("a server") };
+    nfs.server.break_connections(true).await;
+    let began = std::time::Instant::now();
+    assert_eq!(contents(&volumes, "a").await, b"1", "what looks is asked for again");
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "it was waited for what is over");
+    for change in ["write", "append", "truncate", "remove"] {
+        // So that nothing has to be looked up first.
+        volumes.size(&file("a")).await.unwrap();
+        nfs.server.break_connections(true).await;
+        let changed = match change {
+            "write" => volumes.write_at(&file("a"), 0, b"2", &room()).await,
+            "append" => volumes.append(&file("a"), b"2", &room()).await.map(drop),
+            "truncate" => volumes.truncate(&file("a"), 0, &room()).await,
+            _ => volumes.remove(&file("a")).await,
+        };
+        let is_first = matches!(change, "write");
+        // The others look first, which is asked for again over a connection that is open.
+        assert_eq!(changed.is_err(), is_first, "{change}: {changed:?}");
+    }
+}
