@@ -111,3 +111,47 @@ async fn what_changes_something_is_not_asked_for_twice() {
         assert_eq!(changed.is_err(), is_first, "{change}: {changed:?}");
     }
 }
+
+/// What `scripts/test-nfs` starts: a server of Debian's, and the directory that it exports.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server: scripts/test-nfs"]
+async fn a_real_server_does_the_same() {
+    let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+    let export = std::path::PathBuf::from(variable("MFAAS_TEST_NFS_EXPORT"));
+    let volumes = Volumes::open(&variable("MFAAS_TEST_NFS_URL")).unwrap();
+    behaves(&volumes).await;
+    appends(&volumes).await;
+    let journal = export.join("journal");
+    volumes.create(&file("gap"), &room()).await.unwrap();
+    assert_eq!(taken(async |room| volumes.write_at(&file("gap"), 3, b"x", &room).await).await, 4);
+    assert_eq!(std::fs::read(journal.join("gap")).unwrap(), b"\0\0\0x");
+    // Links, of which the server knows.
+    std::fs::write(export.join("secret"), "of nobody").unwrap();
+    std::os::unix::fs::symlink("../secret", journal.join("link")).unwrap();
+    std::os::unix::fs::symlink("..", journal.join("up")).unwrap();
+    for path in ["link", "up/secret"] {
+        let read = volumes.read_at(&file(path), 0, 9).await;
+        assert!(matches!(read, Err(VolumeError::OtherKind)), "{path}: {read:?}");
+        assert!(volumes.create(&file(path), &room()).await.is_err(), "{path}");
+    }
+    let entries = volumes.list(&root(), None, 99).await.unwrap().entries;
+    assert!(entries.iter().all(|entry| entry.name != "link" && entry.name != "up"), "{entries:?}");
+    // Many names, in several answers.
+    std::fs::create_dir(journal.join("many")).unwrap();
+    for number in 0..3_000 {
+        std::fs::write(journal.join(format!("many/{number:05}")), "").unwrap();
+    }
+    let many = VolumePath::directory(&volume(), b"many").unwrap();
+    let listed = volumes.list(&many, Some("02000"), 999).await.unwrap();
+    assert_eq!((listed.entries.len(), listed.has_more), (999, false));
+    assert!(volumes.held(&volume()).await.unwrap() >= 3_001 * ENTRY_BYTES);
+    // What one run of the server keeps, and another one does not.
+    volumes.write_at(&file("gap"), 0, b"kept", &room()).await.unwrap();
+    let restart = variable("MFAAS_TEST_NFS_RESTART");
+    let restarted = std::process::Command::new("sh").args(["-c", &restart]).status().unwrap();
+    assert!(restarted.success(), "{restart}");
+    let synced = volumes.sync(&file("gap")).await;
+    assert!(matches!(synced, Err(VolumeError::Restarted)), "{synced:?}");
+    volumes.write_at(&file("gap"), 0, b"kept", &room()).await.unwrap();
+    volumes.sync(&file("gap")).await.unwrap();
+}
