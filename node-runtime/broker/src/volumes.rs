@@ -25,6 +25,7 @@ use crate::volume_store::VolumeStore;
 const CHANGES_MAX: usize = 256;
 /// What one such change counts for in the memory that a call holds, beside its path: a bound of what it takes.
 const CHANGE_BYTES: usize = 512;
+
 /// What a function may ask of a volume.
 pub(crate) struct OfVolume<'a> {
     store: &'a VolumeStore,

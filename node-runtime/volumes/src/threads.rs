@@ -78,7 +78,7 @@ impl ConfinedThreads {
 
     fn of(&self, volume: &ResourceName) -> Arc<Semaphore> {
         let mut all = self.free_of.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody has them but this map.
+        // Those of volumes that nobody uses are forgotten.
         all.retain(|_, free| Arc::strong_count(free) > 1 || free.available_permits() < VOLUME_OPERATIONS_MAX);
         let free = all.entry(volume.clone());
         Arc::clone(free.or_insert_with(|| Arc::new(Semaphore::new(VOLUME_OPERATIONS_MAX))))
