@@ -24,8 +24,6 @@ pub(crate) const CHANGE_OPERATIONS: u32 = 10;
 pub(crate) const TOO_MANY_OPERATIONS: &str = "this tenant asks for more operations a second than it may";
 /// Operations on objects at a time.
 pub(crate) const OBJECT_OPERATIONS: u32 = 16;
-/// Connections over which changes of files are announced to the audit.
-pub(crate) const VOLUME_CONNECTIONS: u32 = 16;
 /// What calls that have not ended have read and want to change, of all tenants, in bytes.
 const HELD_BYTES_MAX: usize = 1 << 30;
 /// What they are uploading.

@@ -38,9 +38,9 @@ use mfaas_kv::Store;
 use mfaas_startup::{Shutdown, Variables, write_ready_file};
 use serde_json::{Map, Value};
 
-use crate::broker::{Broker, OBJECT_OPERATIONS, Stores, VOLUME_CONNECTIONS};
+use crate::broker::{Broker, OBJECT_OPERATIONS, Stores};
 use crate::config::Config;
-use crate::volume_store::VolumeStore;
+use crate::volume_store::{VOLUME_CONNECTIONS, VolumeStore};
 
 /// How often what has expired is removed.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -73,7 +73,10 @@ fn run() -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("starting the asynchronous runtime")?;
-    runtime.block_on(serve(config))
+    let served = runtime.block_on(serve(config));
+    // A disk that hangs keeps nobody.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! What volumes hold, and how much more they may.
 //!
-//! It is counted by walking through a volume: when a call wants to write there first, and now and then as long as calls do; what is
-//! written meanwhile is added before it is. What others put there is found by the next walk.
+//! It is counted by walking through a volume: when a call wants to write there first, and now and then as long as calls do; room that
+//! is taken for what is to be written is added before it is. What others put there is found by the next walk.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use mfaas_volumes::{ANSWER_MAX, Room, SharedRoom, VolumeError, Volumes};
 use tokio::sync::Notify;
 
 /// How long a volume is looked after that nobody writes to.
-const UNUSED_MAX: Duration = Duration::from_secs(600);
+const UNUSED_MAX: Duration = Duration::from_secs(2 * 3_600);
 /// When a volume is walked through again: earlier if something of it changed.
 const WALKED_AFTER: Duration = Duration::from_secs(60);
 /// Walks may take one part in so many of the time.
@@ -32,8 +32,9 @@ pub(crate) struct VolumeSizes {
 struct Known {
     /// As the last walk found it; nothing before the first.
     held: Option<u64>,
-    /// Written since that began.
-    grown: u64,
+    /// Room that was taken since that began, since the one before began, and before that: what was taken may be stored later, and not
+    /// be found by the next walk yet.
+    taken: [u64; 3],
     has_changed: bool,
     is_being_walked: bool,
     /// Walks that have failed.
@@ -45,17 +46,8 @@ struct Known {
 
 impl Known {
     fn new(now: Instant) -> Self {
-        let (took, failed, is_being_walked) = Default::default();
-        Self {
-            held: None,
-            grown: 0,
-            has_changed: true,
-            is_being_walked,
-            failed,
-            walked: now,
-            took,
-            used: now,
-        }
+        let (taken, took, failed, is_being_walked) = Default::default();
+        Self { held: None, taken, has_changed: true, is_being_walked, failed, walked: now, took, used: now }
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -77,11 +69,11 @@ impl Room for OfVolume {
         // One that was not written to for long is forgotten, and not meanwhile.
         let Some(known) = all.get_mut(&self.volume) else { return false };
         let Some(held) = known.held else { return false };
-        let after = held.saturating_add(known.grown).saturating_add(bytes);
-        if after > self.sizes.bytes_max {
+        let taken = known.taken.iter().fold(bytes, |sum, taken| sum.saturating_add(*taken));
+        if held.saturating_add(taken) > self.sizes.bytes_max {
             return false;
         }
-        known.grown += bytes;
+        known.taken[0] += bytes;
         known.has_changed = true;
         true
     }
@@ -153,9 +145,11 @@ impl VolumeSizes {
 
     /// Walks through a volume, beside everything else.
     fn walk(self: &Arc<Self>, volumes: &Arc<Volumes>, volume: &ResourceName, known: &mut Known) {
+        let [since, before, earlier] = known.taken;
+        known.taken = [0, since, before.saturating_add(earlier)];
         (known.is_being_walked, known.has_changed) = (true, false);
         let (sizes, volumes, volume) = (Arc::clone(self), Arc::clone(volumes), volume.clone());
-        let (began, grown_before) = (Instant::now(), known.grown);
+        let began = Instant::now();
         tokio::spawn(async move {
             let held = volumes.held(&volume).await;
             if let Err(error) = &held {
@@ -166,8 +160,9 @@ impl VolumeSizes {
                 match held {
                     Ok(held) => {
                         known.held = Some(held);
-                        // What was written before is found by then.
-                        known.grown = known.grown.saturating_sub(grown_before);
+                        known.taken[2] = 0;
+                        // It is counted twice until the next one.
+                        known.has_changed |= known.taken[1] > 0;
                     }
                     Err(_) => (known.failed, known.has_changed) = (known.failed + 1, true),
                 }

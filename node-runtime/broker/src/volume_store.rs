@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use mfaas_kv::{KvError, Store, StoreKind};
 use mfaas_rules::codes;
-use mfaas_volumes::{VolumeError, Volumes};
+use mfaas_volumes::{VolumeError, VolumePermits, Volumes};
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::bandwidth::Bandwidth;
 use crate::config::Bounds;
@@ -13,6 +14,8 @@ use crate::file_audit::FileAudit;
 use crate::refusal::Refusal;
 use crate::volume_sizes::VolumeSizes;
 
+/// Connections over which changes of files are announced to the audit.
+pub(crate) const VOLUME_CONNECTIONS: u32 = 16;
 /// How long it counts that the place is that of the volumes, and that it is not.
 const READY_KEPT: Duration = Duration::from_secs(5);
 const AWAY_KEPT: Duration = Duration::from_secs(1);
@@ -23,8 +26,14 @@ pub(crate) struct VolumeStore {
     pub(crate) volumes: Arc<Volumes>,
     /// Whether this is the place, and since when that is known.
     is_ready: tokio::sync::Mutex<Option<(Instant, bool)>>,
+    /// The database knows that there is one.
+    is_noted: OnceCell<()>,
     pub(crate) sizes: Arc<VolumeSizes>,
     pub(crate) bandwidth: Bandwidth,
+    /// Who runs of each volume, before anybody's turn.
+    pub(crate) permits: VolumePermits,
+    /// Who announces changes to the audit, so that connections are left for others.
+    pub(crate) announcing: Semaphore,
     /// What calls that are over have done to files.
     pub(crate) audit: FileAudit,
 }
@@ -45,8 +54,11 @@ impl VolumeStore {
         Ok(Self {
             volumes: Arc::new(Volumes::open(url)?),
             is_ready: tokio::sync::Mutex::default(),
+            is_noted: OnceCell::new(),
             sizes: Arc::new(VolumeSizes::new(bounds.resource_bytes)),
             bandwidth: Bandwidth::new(bounds.volume_bytes_per_second),
+            permits: VolumePermits::default(),
+            announcing: Semaphore::new(VOLUME_CONNECTIONS as usize),
             audit: FileAudit::default(),
         })
     }
@@ -75,13 +87,14 @@ impl VolumeStore {
     }
 
     async fn look(&self, store: &Store) -> Result<(), NotReady> {
-        if self.volumes.is_marked().await? {
-            return Ok(());
+        if !self.volumes.is_marked().await? {
+            if store.has_opened_store(StoreKind::Volume).await? {
+                return Err(NotReady::Unmarked);
+            }
+            self.volumes.mark().await?;
         }
-        if store.has_opened_store(StoreKind::Volume).await? {
-            return Err(NotReady::Unmarked);
-        }
-        self.volumes.mark().await?;
-        Ok(store.note_opened_store(StoreKind::Volume).await?)
+        // Also one that was marked before: by whom it was not noted then, or for another database.
+        self.is_noted.get_or_try_init(|| store.note_opened_store(StoreKind::Volume)).await?;
+        Ok(())
     }
 }

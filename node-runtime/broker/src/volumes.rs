@@ -12,7 +12,8 @@ use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
 use mfaas_kv::{FileChange, FileChangeKind, FileChanged};
 use mfaas_rules::codes;
-use mfaas_volumes::{SharedRoom, VolumeError, VolumePath, Volumes};
+use mfaas_volumes::{ANSWER_MAX, SharedRoom, VolumeError, VolumePath, Volumes};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::bandwidth::Busy;
 use crate::broker::{Broker, of_store};
@@ -26,13 +27,16 @@ const CHANGES_MAX: usize = 256;
 /// What one such change counts for in the memory that a call holds, beside its path: a bound of what it takes.
 const CHANGE_BYTES: usize = 512;
 
-/// What a function may ask of a volume.
+/// What a function may ask of a volume, now.
 pub(crate) struct OfVolume<'a> {
     store: &'a VolumeStore,
     request: VolumeRequest<'a>,
+    /// Of what makes files larger, or makes some.
+    room: Option<SharedRoom>,
+    _permit: OwnedSemaphorePermit,
 }
 
-/// Reads what a function asks of a volume, sees that it may, and waits until so many bytes may be read or written.
+/// Reads what a function asks of a volume, sees that it may, and waits until it can be done: all of that outside of its tenant's turn.
 pub(crate) async fn admit<'a>(
     broker: &'a Broker,
     (resource, access): (&ResourceName, DataAccess),
@@ -45,19 +49,29 @@ pub(crate) async fn admit<'a>(
     }
     let no_volumes = "this node has no place for volumes: MFAAS_VOLUMES_URL of its broker names one";
     let store = broker.volumes.as_ref().ok_or_else(|| Refusal::new(codes::MF1205, no_volumes))?;
-    let bytes = match &request {
-        VolumeRequest::Read { bytes, .. } => (*bytes as usize).min(VOLUME_PIECE_BYTES_MAX),
-        VolumeRequest::Write { bytes, .. } | VolumeRequest::Append { bytes, .. } => bytes.len(),
-        _ => 0,
+    store.ready(&broker.store).await?;
+    let (bytes, grows) = match &request {
+        VolumeRequest::Read { bytes, .. } => ((*bytes as usize).min(VOLUME_PIECE_BYTES_MAX), false),
+        VolumeRequest::Write { bytes, .. } | VolumeRequest::Append { bytes, .. } => (bytes.len(), true),
+        VolumeRequest::Create { .. } | VolumeRequest::Truncate { .. } => (0, true),
+        VolumeRequest::Size { .. }
+        | VolumeRequest::List { .. }
+        | VolumeRequest::Sync { .. }
+        | VolumeRequest::Remove { .. } => (0, false),
     };
-    match store.bandwidth.take(resource, bytes).await {
-        Ok(()) => Ok(OfVolume { store, request }),
-        Err(Busy) => {
-            let message =
-                format!("more is asked of `{resource}` than may be read and written of it in a second");
-            Err(Refusal::new(codes::MF1205, message))
-        }
-    }
+    let busy = |_: Busy| {
+        let message = format!("more is asked of `{resource}` than may be read and written of it in a second");
+        Refusal::new(codes::MF1205, message)
+    };
+    store.bandwidth.take(resource, bytes).await.map_err(busy)?;
+    let room = match grows {
+        true => Some(store.sizes.room(&store.volumes, resource).await.map_err(meaning)?),
+        false => None,
+    };
+    let permit = tokio::time::timeout(ANSWER_MAX, store.permits.acquire(resource)).await;
+    let silent = |_| Refusal::new(codes::MF1205, format!("other operations on `{resource}` do not end"));
+    let permit = permit.map_err(silent)?.map_err(meaning)?;
+    Ok(OfVolume { store, request, room, _permit: permit })
 }
 
 /// Does what a function asks of the files of a volume, which it may.
@@ -65,9 +79,8 @@ pub(crate) async fn answer(
     broker: &Broker,
     (caller, data): (&Caller, &mut CallData),
     resource: &ResourceName,
-    OfVolume { store, request }: OfVolume<'_>,
+    OfVolume { store, request, room, _permit }: OfVolume<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    store.ready(&broker.store).await?;
     let volumes = &store.volumes;
     let file = |path: &[u8]| VolumePath::file(resource, path).map_err(wrong_path);
     let note = |read: Read<'_>| broker.reads.note(|| of_store(caller), resource, read);
@@ -105,21 +118,18 @@ pub(crate) async fn answer(
         VolumeRequest::Truncate { path, .. } => (FileChangeKind::Truncate, path),
         VolumeRequest::Remove { path } => (FileChangeKind::Remove, path),
     };
-    change((broker, store), (caller, &mut data.changed_files), (file(path)?, kind), &request).await
+    let what = (file(path)?, kind, room);
+    change((broker, store), (caller, &mut data.changed_files), what, &request).await
 }
 
 /// Does what changes a file, which has its audit record by then.
 async fn change(
     (broker, store): (&Broker, &VolumeStore),
     (caller, files): (&Caller, &mut ChangedFiles),
-    (path, kind): (VolumePath, FileChangeKind),
+    (path, kind, room): (VolumePath, FileChangeKind, Option<SharedRoom>),
     request: &VolumeRequest<'_>,
 ) -> Result<Vec<u8>, Refusal> {
     let volume = path.volume();
-    let room = match kind {
-        FileChangeKind::Remove => None,
-        _ => Some(store.sizes.room(&store.volumes, volume).await.map_err(meaning)?),
-    };
     let count = files.changes.len();
     let audit = match files.changes.entry((path.clone(), kind)) {
         Entry::Occupied(audit) => audit.into_mut(),
@@ -132,7 +142,10 @@ async fn change(
             let text = path.as_text();
             files.bytes += CHANGE_BYTES + text.len();
             let change = FileChange { resource: volume, path: &text, kind };
-            let id = broker.store.announce_file_change(&of_store(caller), &change).await?;
+            let id = {
+                let _permit = store.announcing.acquire().await;
+                broker.store.announce_file_change(&of_store(caller), &change).await?
+            };
             place.insert(FileChanged { id, operations: 0, bytes: 0, range: None, has_failed: false })
         }
     };

@@ -8,6 +8,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use mfaas_abi::limits::VOLUME_DEPTH_MAX;
 use mfaas_ident::ResourceName;
@@ -17,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::entries::{Entries, Entry};
 use crate::error::VolumeError;
-use crate::limits::{ENTRY_BYTES, MARK};
+use crate::limits::{COUNTED_MAX, ENTRY_BYTES, MARK};
 use crate::path::VolumePath;
 use crate::room::{SharedRoom, take_entry, take_room};
 use crate::threads::ConfinedThreads;
@@ -263,8 +264,7 @@ impl Directory {
             // Its name as well, which may be new.
             let (above, _) = path.split_last().ok_or(VolumeError::OtherKind)?;
             for depth in (0..=above.len()).rev() {
-                let directory = root.directory(path.volume(), &above[..depth], OFlags::RDONLY)?;
-                rustix::fs::fsync(&directory).map_err(meaning)?;
+                sync_names(&root.directory(path.volume(), &above[..depth], OFlags::RDONLY)?)?;
             }
             // And that of the volume.
             root.sync()
@@ -341,7 +341,7 @@ impl Directory {
                 Err(VolumeError::NotThere) => return Ok(0),
                 directory => directory?,
             };
-            root.held(&directory, VOLUME_DEPTH_MAX)
+            root.held(&directory, VOLUME_DEPTH_MAX, Instant::now() + COUNTED_MAX)
         })
         .await
     }
@@ -424,20 +424,23 @@ impl Root {
     /// Waits until the names of volumes survive a failure of power.
     fn sync(&self) -> Result<(), VolumeError> {
         let root = self.resolve(self.directory.as_fd(), ".", OFlags::RDONLY | OFlags::DIRECTORY);
-        rustix::fs::fsync(root.map_err(meaning)?).map_err(meaning)
+        sync_names(&root.map_err(meaning)?)
     }
 
     /// What lies in a directory, as far down as paths lead.
-    fn held(&self, directory: &OwnedFd, depth: usize) -> Result<u64, VolumeError> {
+    fn held(&self, directory: &OwnedFd, depth: usize, until: Instant) -> Result<u64, VolumeError> {
         let mut held: u64 = 0;
         each_entry(directory, |name, is_directory| {
+            // Nobody waits any more.
+            if Instant::now() > until {
+                return Err(VolumeError::silent(COUNTED_MAX));
+            }
             let below = if !is_directory {
                 file_size(directory.as_fd(), name)?
             } else if depth > 1 {
                 match self.resolve(directory.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY) {
-                    Ok(below) => self.held(&below, depth - 1)?,
-                    // Removed, or moved, meanwhile; or not ours, as a file system's own.
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM) => 0,
+                    Ok(below) => self.held(&below, depth - 1, until)?,
+                    Err(errno) if is_skipped(errno) => 0,
                     Err(errno) => return Err(meaning(errno)),
                 }
             } else {
@@ -447,6 +450,14 @@ impl Root {
             Ok(())
         })?;
         Ok(held)
+    }
+}
+
+/// Waits until the names in a directory survive a failure of power, where its file system knows how.
+fn sync_names(directory: &OwnedFd) -> Result<(), VolumeError> {
+    match rustix::fs::fsync(directory) {
+        Ok(()) | Err(Errno::INVAL | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(meaning(errno)),
     }
 }
 
@@ -462,7 +473,7 @@ fn each_entry(
         let kind = match entry.file_type() {
             FileType::Unknown => match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                Err(Errno::NOENT) => continue,
+                Err(errno) if is_skipped(errno) => continue,
                 Err(errno) => return Err(meaning(errno)),
             },
             kind => kind,
@@ -481,13 +492,18 @@ fn name_of(name: &CStr) -> Option<&str> {
     names.first().copied().filter(|_| names.len() == 1)
 }
 
-/// Nothing of one that was removed meanwhile.
+/// Nothing of one that is skipped.
 fn file_size(directory: BorrowedFd<'_>, name: &str) -> Result<u64, VolumeError> {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(size_of(&stat)),
-        Err(Errno::NOENT) => Ok(0),
+        Err(errno) if is_skipped(errno) => Ok(0),
         Err(errno) => Err(meaning(errno)),
     }
+}
+
+/// Of an entry that was removed or exchanged meanwhile, or is not ours: what lies beside it is found all the same.
+fn is_skipped(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE | Errno::ACCESS | Errno::PERM)
 }
 
 fn size_of(stat: &Stat) -> u64 {

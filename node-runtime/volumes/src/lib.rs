@@ -12,13 +12,15 @@ mod error;
 mod limits;
 mod nfs;
 mod path;
+mod permits;
 mod room;
 mod threads;
 
 pub use entries::{Entries, Entry};
 pub use error::VolumeError;
-pub use limits::{ANSWER_MAX, ENTRY_BYTES, OPERATIONS_MAX};
+pub use limits::{ANSWER_MAX, ENTRY_BYTES, OPERATIONS_MAX, VOLUME_OPERATIONS_MAX};
 pub use path::VolumePath;
+pub use permits::VolumePermits;
 pub use room::{Room, SharedRoom};
 
 use crate::directory::Directory;

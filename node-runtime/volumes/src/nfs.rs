@@ -43,8 +43,8 @@ const FOUND_KEPT: Duration = Duration::from_secs(1);
 const FOUND_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
 /// How many bytes of a directory are asked for at once.
 const LISTED_BYTES: u32 = 64 << 10;
-/// Files that are appended to at the same time.
-const APPENDED_MAX: usize = 64;
+/// Files that are appended to or synced at the same time.
+const ALONE_MAX: usize = 64;
 
 /// Files of which something is kept by the server and not stored yet, that are remembered.
 const UNSYNCED_MAX: NonZeroUsize = NonZeroUsize::new(65_536).expect("not zero");
@@ -81,8 +81,8 @@ pub(crate) struct Nfs {
     names: Mutex<Names>,
     /// By file, which run keeps the first of what is not stored.
     unsynced: Mutex<LruCache<Vec<u8>, ServerRun>>,
-    /// Who appends asks first where the file ends: one at a time of this broker.
-    appending: [tokio::sync::Mutex<()>; APPENDED_MAX],
+    /// Who appends asks first where the file ends, and who syncs which run has what: one at a time of this broker.
+    alone: [tokio::sync::Mutex<()>; ALONE_MAX],
 }
 
 /// Does it once more, from the root on, if the server does not know what it had named: it has not done anything then.
@@ -103,16 +103,15 @@ macro_rules! unless_stale {
 
 impl Nfs {
     pub(crate) fn new(address: NfsAddress) -> Self {
-        let appending = std::array::from_fn(|_| tokio::sync::Mutex::default());
+        let alone = std::array::from_fn(|_| tokio::sync::Mutex::default());
         let names = Mutex::new(Names { found: LruCache::new(FOUND_MAX), forgotten: 0 });
         let unsynced = Mutex::new(LruCache::new(UNSYNCED_MAX));
-        Self { server: Server::new(address), names, unsynced, appending }
+        Self { server: Server::new(address), names, unsynced, alone }
     }
 
     pub(crate) async fn is_marked(&self) -> Result<bool, VolumeError> {
-        // What is exported now.
-        self.server.forget_root();
-        Ok(self.look_up(&self.server.root().await?, MARK).await?.is_some())
+        let root = self.server.root_now().await?;
+        Ok(self.look_up(&root, MARK).await?.is_some())
     }
 
     pub(crate) async fn mark(&self) -> Result<(), VolumeError> {
@@ -221,10 +220,7 @@ impl Nfs {
     ) -> Result<u64, VolumeError> {
         let asked = || async {
             let (key, file) = self.file(path).await?;
-            let place = file.handle.data.iter();
-            let place =
-                place.fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
-            let _alone = self.appending[place % APPENDED_MAX].lock().await;
+            let _alone = self.alone_with(&file.handle).await;
             let size = self.attributes(&file.handle).await?.size;
             if !bytes.is_empty() {
                 take_room(room, size, size, bytes.len())?;
@@ -261,19 +257,17 @@ impl Nfs {
     pub(crate) async fn sync(&self, path: &VolumePath) -> Result<(), VolumeError> {
         let asked = || async {
             let (_, file) = self.file(path).await?;
-            // What is written from here on is remembered anew.
+            let _alone = self.alone_with(&file.handle).await;
+            // What is written from here on is remembered anew. Without an answer it is as it was.
             let kept_by = self.lock_unsynced().pop(&file.handle.data.to_vec());
+            let mut unsynced = Unsynced { nfs: self, file: &file.handle, run: kept_by };
             let request = COMMIT3args { file: file.handle.clone(), offset: 0, count: 0 };
             let procedure = NFS_PROGRAM::NFSPROC3_COMMIT;
             let asked = self.server.ask::<_, COMMIT3resok, COMMIT3resfail>(procedure, &request).await;
-            let stored = asked.and_then(|answered| answered.map_err(meaning));
-            match (stored, kept_by) {
-                (Ok(stored), Some(kept_by)) if stored.verf.0 != kept_by => Err(VolumeError::Restarted),
-                (Ok(_), _) => Ok(()),
-                (Err(error), kept_by) => {
-                    kept_by.into_iter().for_each(|run| self.note_unsynced(&file.handle, run));
-                    Err(error)
-                }
+            let stored = asked?.map_err(meaning)?;
+            match unsynced.run.take() {
+                Some(kept_by) if stored.verf.0 != kept_by => Err(VolumeError::Restarted),
+                Some(_) | None => Ok(()),
             }
         };
         unless_stale!(self, asked())
@@ -509,10 +503,14 @@ impl Nfs {
         Ok(())
     }
 
+    async fn alone_with(&self, file: &nfs_fh3) -> tokio::sync::MutexGuard<'_, ()> {
+        let sum = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
+        self.alone[file.data.iter().fold(0, sum) % ALONE_MAX].lock().await
+    }
+
     /// Which run keeps something of a file that is not stored: the first one counts, since what a later one keeps is less.
     fn note_unsynced(&self, file: &nfs_fh3, run: ServerRun) {
-        let mut unsynced = self.lock_unsynced();
-        unsynced.get_or_insert(file.data.to_vec(), || run);
+        self.lock_unsynced().get_or_insert(file.data.to_vec(), || run);
     }
 
     /// As if a run of the server had kept it that is over.
@@ -606,6 +604,19 @@ impl Nfs {
             }
             cookieverf = next;
         }
+    }
+}
+
+/// Which run has what of a file: noted again unless that is over.
+struct Unsynced<'a> {
+    nfs: &'a Nfs,
+    file: &'a nfs_fh3,
+    run: Option<ServerRun>,
+}
+
+impl Drop for Unsynced<'_> {
+    fn drop(&mut self) {
+        self.run.take().into_iter().for_each(|run| self.nfs.note_unsynced(self.file, run));
     }
 }
 

@@ -264,5 +264,6 @@ fn an_address_is_a_directory_or_an_export() {
     ] {
         assert!(matches!(Volumes::open(wrong), Err(VolumeError::Address(_))), "{wrong}");
     }
+    Volumes::open("nfs://server/an%20export?nfsport=2049").unwrap();
     Volumes::open("nfs://server/export/of/volumes?uid=7&gid=8&nfsport=2049&mountport=2050").unwrap();
 }

@@ -1,15 +1,15 @@
 //! Threads that reach one directory and nothing else of the file system.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_ident::ResourceName;
 use tokio::sync::Semaphore;
 
 use crate::error::VolumeError;
-use crate::limits::{OPERATIONS_MAX, VOLUME_OPERATIONS_MAX};
+use crate::limits::OPERATIONS_MAX;
+use crate::permits::VolumePermits;
 
 /// How long one waits for more to do.
 const IDLE_MAX: Duration = Duration::from_secs(3_600);
@@ -24,8 +24,8 @@ pub(crate) struct ConfinedThreads {
     /// Absent when it is being dropped.
     runtime: Option<tokio::runtime::Runtime>,
     free: Arc<Semaphore>,
-    /// What each volume in use has of them.
-    free_of: Mutex<HashMap<ResourceName, Arc<Semaphore>>>,
+    /// What each volume has of them.
+    of_volumes: VolumePermits,
 }
 
 impl ConfinedThreads {
@@ -48,8 +48,8 @@ impl ConfinedThreads {
             .thread_name("files")
             .on_thread_start(move || IS_CONFINED.set(confine(&directory)))
             .build()?;
-        let (free, free_of) = (Arc::new(Semaphore::new(OPERATIONS_MAX)), Mutex::default());
-        Ok(Self { runtime: Some(runtime), free, free_of })
+        let (free, of_volumes) = (Arc::new(Semaphore::new(OPERATIONS_MAX)), VolumePermits::default());
+        Ok(Self { runtime: Some(runtime), free, of_volumes })
     }
 
     /// Does something with a volume there. What waits for its turn is not done if nobody waits for it any more; what has begun goes on, and
@@ -61,7 +61,7 @@ impl ConfinedThreads {
     ) -> Result<T, VolumeError> {
         let runtime = self.runtime.as_ref().ok_or_else(|| VolumeError::unavailable("the program ends"))?;
         let of_volume = match volume {
-            Some(volume) => Some(self.of(volume).acquire_owned().await.map_err(VolumeError::unavailable)?),
+            Some(volume) => Some(self.of_volumes.acquire(volume).await?),
             None => None,
         };
         let of_all = Arc::clone(&self.free).acquire_owned().await.map_err(VolumeError::unavailable)?;
@@ -74,14 +74,6 @@ impl ConfinedThreads {
             }
         };
         runtime.spawn_blocking(confined).await.map_err(VolumeError::unavailable)?
-    }
-
-    fn of(&self, volume: &ResourceName) -> Arc<Semaphore> {
-        let mut all = self.free_of.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of volumes that nobody uses are forgotten.
-        all.retain(|_, free| Arc::strong_count(free) > 1 || free.available_permits() < VOLUME_OPERATIONS_MAX);
-        let free = all.entry(volume.clone());
-        Arc::clone(free.or_insert_with(|| Arc::new(Semaphore::new(VOLUME_OPERATIONS_MAX))))
     }
 }
 

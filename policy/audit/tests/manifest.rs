@@ -81,7 +81,7 @@ fn a_binding_of_another_form_is_refused_with_its_place() {
         ("links = { kind = \"kv\", access = \"admin\" }", "MF0207", "one of read, write"),
         ("links = { kind = \"kv\", resource = \"a/b\" }", "MF0207", "1 to 63 characters"),
         ("links = { kind = true }", "MF0207", "it must be a string"),
-        ("links = { kind = \"volume\" }", "MF0207", "or function"),
+        ("links = { kind = \"files\" }", "MF0207", "or function"),
         ("links = { kind = \"kv\", function = \"rank\" }", "MF0207", "a resource has none"),
         ("rank = { kind = \"function\", resource = \"links\" }", "MF0207", "a function has none"),
         ("rank = { kind = \"function\", access = \"read\" }", "MF0207", "a function has none"),

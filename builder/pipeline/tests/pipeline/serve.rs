@@ -32,7 +32,12 @@ impl Registry {
         let url = |user: &str| Cluster::get().url(&database, user);
         let password = || Some("secret".to_owned());
         let passwords = RolePasswords { server: password(), builder: password(), ..RolePasswords::default() };
-        migrate(&url(OWNER), &passwords).await.unwrap();
+        {
+            // Roles are those of the whole cluster, and PostgreSQL lets nobody else change one meanwhile.
+            static ROLES: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+            let _alone = ROLES.lock().await;
+            migrate(&url(OWNER), &passwords).await.unwrap();
+        }
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("blobs")).unwrap();
         let blobs = Blobs::open(&format!("file://{}/blobs", home.path().display())).unwrap();

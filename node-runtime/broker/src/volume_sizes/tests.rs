@@ -27,7 +27,7 @@ impl World {
     fn left(&self) -> u64 {
         let all = self.sizes.lock();
         let known = &all[&self.volume];
-        100_000 - known.held.unwrap() - known.grown
+        100_000 - known.held.unwrap() - known.taken.iter().sum::<u64>()
     }
 
     /// Until everything is counted that was done by now.

@@ -52,38 +52,51 @@ pub(crate) struct Parent {
     pub(crate) waits: Weak<()>,
     /// Calls that wait for each other, this one among them.
     pub(crate) depth: u32,
-    /// Whether that one may run again.
-    pub(crate) begun: Begun,
+    pub(crate) lineage: Lineage,
 }
 
-/// Whether something that a call did, or one that it made, is there already and is not taken back: such a call does not run again.
+/// A call among those that made it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Begun(Arc<BegunCall>);
+pub(crate) struct Lineage(Arc<Ancestor>);
 
 #[derive(Debug, Default)]
-struct BegunCall {
-    has: AtomicBool,
-    parent: Option<Begun>,
+struct Ancestor {
+    /// Something that it did, or one that it made, is there already and is not taken back: it does not run again.
+    has_begun: AtomicBool,
+    /// The call that made it, and whether that one waits.
+    parent: Option<(Lineage, Weak<()>)>,
 }
 
-impl Begun {
+impl Lineage {
     /// Of a call that was made by that one.
     pub(crate) fn of(parent: Option<&Parent>) -> Self {
-        let parent = parent.map(|parent| parent.begun.clone());
-        Self(Arc::new(BegunCall { has: AtomicBool::new(false), parent }))
+        let parent = parent.map(|parent| (parent.lineage.clone(), Weak::clone(&parent.waits)));
+        Self(Arc::new(Ancestor { has_begun: AtomicBool::new(false), parent }))
     }
 
-    /// From here on, of those that made it as well.
-    pub(crate) fn set(&self) {
+    /// From here on neither this call nor one that made it runs again.
+    pub(crate) fn begin(&self) {
         let mut call = Some(self);
-        while let Some(Self(begun)) = call {
-            begun.has.store(true, Ordering::Relaxed);
-            call = begun.parent.as_ref();
+        while let Some(Self(ancestor)) = call {
+            ancestor.has_begun.store(true, Ordering::Relaxed);
+            call = ancestor.parent.as_ref().map(|(parent, _)| parent);
         }
     }
 
-    pub(crate) fn has(&self) -> bool {
-        self.0.has.load(Ordering::Relaxed)
+    pub(crate) fn has_begun(&self) -> bool {
+        self.0.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether each of the calls that made this one waits for the next.
+    fn is_awaited(&self) -> bool {
+        let mut call = self;
+        while let Some((parent, waits)) = &call.0.parent {
+            if waits.strong_count() == 0 {
+                return false;
+            }
+            call = parent;
+        }
+        true
     }
 }
 
@@ -100,7 +113,7 @@ impl Reply {
     pub(crate) fn is_closed(&self) -> bool {
         match self {
             Self::Caller(caller) => caller.is_closed(),
-            Self::Parent(parent) => parent.waits.strong_count() == 0,
+            Self::Parent(parent) => parent.waits.strong_count() == 0 || !parent.lineage.is_awaited(),
         }
     }
 }

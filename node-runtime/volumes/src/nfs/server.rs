@@ -14,6 +14,7 @@ use nfs3_types::nfs3::{NFS_PROGRAM, Nfs3Result, nfs_fh3, nfsstat3};
 use nfs3_types::rpc::{auth_unix, opaque_auth};
 use nfs3_types::xdr_codec::{self, Opaque, Pack, Unpack};
 use nfs3_types::{mount, nfs3, portmap};
+use percent_encoding::percent_decode_str;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -115,7 +116,7 @@ impl NfsAddress {
         }
         let mut address = Self {
             host: url.host_str()?.trim_matches(['[', ']']).to_owned(),
-            export: url.path().to_owned(),
+            export: percent_decode_str(url.path()).decode_utf8().ok()?.into_owned(),
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
             nfs_port: None,
@@ -156,10 +157,35 @@ impl Server {
 
     /// The root of the export.
     pub(crate) async fn root(&self) -> Result<nfs_fh3, VolumeError> {
-        let known = self.root.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(root) = known {
-            return Ok(root);
+        let began = Instant::now();
+        loop {
+            if let Some(root) = self.known_root() {
+                return Ok(root);
+            }
+            match self.mount().await {
+                Err(error) if began.elapsed() < LOST_MAX => {
+                    tracing::debug!(%error, "an export of a file server is asked for again");
+                }
+                mounted => return mounted,
+            }
+            tokio::time::sleep(LOST_PAUSE).await;
         }
+    }
+
+    /// The root of what is exported now; the one before where that cannot be asked for.
+    pub(crate) async fn root_now(&self) -> Result<nfs_fh3, VolumeError> {
+        match (self.mount().await, self.known_root()) {
+            (Err(_), Some(root)) => Ok(root),
+            (mounted, _) => mounted,
+        }
+    }
+
+    fn known_root(&self) -> Option<nfs_fh3> {
+        self.root.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn mount(&self) -> Result<nfs_fh3, VolumeError> {
+        let _turn = self.requests.acquire().await.map_err(VolumeError::unavailable)?;
         let export = dirpath(Opaque::borrowed(self.address.export.as_bytes()));
         let asked = async {
             let port = self.port(self.address.mount_port, mount::PROGRAM, mount::VERSION).await?;

@@ -254,6 +254,36 @@ async fn changes_of_files_count_for_more_than_their_bytes() {
     assert!(world.holds(&format!("(SELECT count(*) FROM audit) = {removed}")).await);
 }
 
+/// Operations on a volume that hangs wait outside of their tenants' turns, so that other volumes have theirs.
+#[tokio::test]
+async fn operations_of_a_volume_that_hangs_keep_nobody_else() {
+    let world = World::new().await;
+    let mut node = TestNode::connect(&world.broker).await;
+    let (call, _) = node.begin("acme").await;
+    node.writes(call, "a", b"1").await;
+    let store = world.broker.volumes.as_ref().unwrap();
+    let mut hanging = Vec::new();
+    for _ in 0..mfaas_volumes::VOLUME_OPERATIONS_MAX {
+        hanging.push(store.permits.acquire(&"orders".parse().unwrap()).await.unwrap());
+    }
+    let size = VolumeRequest::Size { path: b"a" }.encode(0);
+    for tenant in ["acme", "umbrella"] {
+        for _ in 0..100 {
+            let (call, _) = node.begin(tenant).await;
+            node.operate(call, 1, ResourceKind::Volume, READ, size.clone()).await;
+        }
+    }
+    // Another volume of one of them.
+    let (call, _) = node.begin("acme").await;
+    let (resource, kind, request) = ("other".parse().unwrap(), ResourceKind::Volume, size[4..].to_vec());
+    node.tell(ToBroker::Operate { call, id: 7, resource, kind, access: READ, request }).await;
+    assert_eq!(node.outcome(call).await.0, Ok(vec![0]));
+    drop(hanging);
+    for _ in 0..200 {
+        assert!(matches!(node.next().await, FromBroker::Outcome { code: 0, id: 1, .. }));
+    }
+}
+
 /// As where the disk is not mounted on which they lie.
 #[tokio::test]
 async fn an_empty_place_is_not_taken_for_that_of_the_volumes() {
@@ -268,7 +298,16 @@ async fn an_empty_place_is_not_taken_for_that_of_the_volumes() {
     let (call, _) = node.begin("acme").await;
     assert_eq!(node.file(call, READ, &request).await, Err(1205));
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
-    // It is looked again soon.
+    // It is noted again when it is seen, if it was not.
+    assert!(Cluster::get().psql(&world.database, "DELETE FROM mfaas_data.opened_stores"));
+    let again = over(&world.database, world.directory.path(), &BOUNDS).await;
+    let mut other_node = TestNode::connect(&again).await;
+    let (other_call, _) = other_node.begin("acme").await;
+    let size = VolumeReply::Size(Some(1)).encode();
+    assert_eq!(other_node.file(other_call, READ, &request).await, Ok(size));
+    // It is looked again soon, and not taken then either.
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    assert_eq!(node.file(call, READ, &request).await, Err(1205));
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     let mark = ".mfaas-volumes";
     std::fs::copy(world.directory.path().join(mark), empty.path().join(mark)).unwrap();

@@ -29,7 +29,7 @@ use super::outcomes::is_usable;
 use crate::serving::broker::BrokerLink;
 use crate::serving::caches::{AtOnce, CacheWrites, Caches};
 use crate::serving::call::{
-    Answered, Begun, CallError, ConnectionNumber, Earlier, NotBegun, Parent, Reply, Used,
+    Answered, CallError, ConnectionNumber, Earlier, Lineage, NotBegun, Parent, Reply, Used,
 };
 use crate::serving::callees::Callees;
 use crate::serving::grants::Grants;
@@ -70,8 +70,8 @@ pub(super) struct DataCall {
     needs_commit: bool,
     /// What it changes in caches.
     cached: CacheWrites,
-    /// Whether something of it is there already, if that was to be known.
-    begun: Option<Begun>,
+    /// If it had to be known.
+    lineage: Option<Lineage>,
     /// Why what it did cannot take effect, if it cannot, for what calls did that it made.
     spoilt: Option<Code>,
     /// Which trace its request is part of, once that was looked for.
@@ -126,7 +126,7 @@ enum Waits {
         at_broker: AtBroker,
         effects: Box<Effects>,
         answered: Box<Answered>,
-        begun: Option<Begun>,
+        lineage: Option<Lineage>,
         is_settling: bool,
     },
     /// For the time to run again.
@@ -201,8 +201,8 @@ impl DataCalls {
         }
         let connection = data.at_broker.as_ref().map(|at_broker| at_broker.connection);
         let waits = waits.unwrap_or_default();
-        let begun = data.begun(call).clone();
-        let parent = Parent { job, operation, connection, waits, depth, begun };
+        let lineage = data.lineage(call).clone();
+        let parent = Parent { job, operation, connection, waits, depth, lineage };
         let (reply, (reruns, earlier)) = (Reply::Parent(Box::new(parent)), Default::default());
         Ok(Call { served, frame, since: ticks(), wait_us_max: None, reply, reruns, earlier })
     }
@@ -233,15 +233,18 @@ impl DataCalls {
                 Some(self.caches.answer(&mut data.cached, what, request, at_once)?)
             }
             ResourceKind::Kv | ResourceKind::Object | ResourceKind::Volume => {
-                let changes_at_once = binding.kind == ResourceKind::Volume
-                    && VolumeRequest::decode(request).is_some_and(|request| request.changes());
-                if changes_at_once {
-                    data.begun(call).set();
-                }
                 let at_broker = match &data.at_broker {
                     Some(at_broker) => at_broker,
                     None => data.at_broker.insert(self.begin(job, call)?),
                 };
+                let connection = at_broker.connection;
+                let changes_at_once = binding.kind == ResourceKind::Volume
+                    && access >= DataAccess::Write
+                    && VolumeRequest::decode(request).is_some_and(|request| request.changes());
+                if changes_at_once {
+                    // Before it is sent: whether it arrives is not known.
+                    data.lineage(call).begin();
+                }
                 let message = ToBroker::Operate {
                     call: job.0,
                     id,
@@ -250,9 +253,7 @@ impl DataCalls {
                     access,
                     request: request.to_vec(),
                 };
-                self.link
-                    .send(at_broker.connection, &served.key.tenant, &message)
-                    .map_err(|_| NotBegun::AWAY)?;
+                self.link.send(connection, &served.key.tenant, &message).map_err(|_| NotBegun::AWAY)?;
                 data.has_asked = true;
                 None
             }
@@ -298,7 +299,7 @@ impl DataCalls {
             + response.map_or(0, |completion| completion.response.capacity())
             + data.cached.bytes();
         let needs_commit = data.needs_commit(is_made);
-        let DataCall { at_broker, used, cached, spoilt, begun, .. } = data;
+        let DataCall { at_broker, used, cached, spoilt, lineage, .. } = data;
         let refusal = if !used.are_granted(&self.grants) {
             Some(codes::MF1201)
         } else if self.joining.contains_key(&job) {
@@ -309,7 +310,7 @@ impl DataCalls {
         };
         if let Some(code) = refusal {
             self.forget(job, at_broker.as_ref());
-            return self.fail(call, &answered, code_of(begun.as_ref(), code));
+            return self.fail(call, &answered, code_of(lineage.as_ref(), code));
         }
         let effects = Effects { used, cached, is_at_broker: needs_commit, is_unknown: false };
         let at_broker = match at_broker {
@@ -326,10 +327,10 @@ impl DataCalls {
         if !is_asked {
             self.bytes.replace(tenant, bytes, 0);
             self.forget(job, Some(&at_broker));
-            return self.fail(call, &answered, code_of(begun.as_ref(), codes::MF1205));
+            return self.fail(call, &answered, code_of(lineage.as_ref(), codes::MF1205));
         }
         let (effects, answered) = (Box::new(effects), Box::new(answered));
-        let waits = Waits::Commit { at_broker, effects, answered, begun, is_settling: false };
+        let waits = Waits::Commit { at_broker, effects, answered, lineage, is_settling: false };
         let ends = clock.moment().plus(COMMIT_US_MAX);
         self.wait(job, Concluding { call, waits, ends, bytes });
     }
@@ -412,7 +413,7 @@ impl DataCalls {
             return;
         }
         let Some(Concluding {
-            mut call, waits: Waits::Commit { answered, effects, begun, .. }, bytes, ..
+            mut call, waits: Waits::Commit { answered, effects, lineage, .. }, bytes, ..
         }) = self.take(job)
         else {
             return;
@@ -427,7 +428,7 @@ impl DataCalls {
             CommitResult::Unavailable => codes::MF1205,
             CommitResult::Unknown => codes::MF1206,
         };
-        let code = code_of(begun.as_ref(), code);
+        let code = code_of(lineage.as_ref(), code);
         let may_rerun = code == codes::MF1204
             && call.reruns < RERUNS_MAX
             && clock.between(call.since, ticks()) < RERUN_MAX
@@ -503,14 +504,14 @@ impl DataCalls {
     }
 
     fn give_up(&mut self, job: JobId, code: Code, is_unknown: bool) {
-        let Some(Concluding { call, waits: Waits::Commit { answered, mut effects, begun, .. }, .. }) =
+        let Some(Concluding { call, waits: Waits::Commit { answered, mut effects, lineage, .. }, .. }) =
             self.take(job)
         else {
             return;
         };
         effects.is_unknown = is_unknown;
         self.usage.record(&answered);
-        let code = code_of(begun.as_ref(), code);
+        let code = code_of(lineage.as_ref(), code);
         self.reply(call.reply, Err(CallError::NotCommitted(code)), is_unknown.then_some(*effects));
     }
 
@@ -526,8 +527,8 @@ impl DataCalls {
 }
 
 impl DataCall {
-    fn begun(&mut self, call: &Call) -> &Begun {
-        self.begun.get_or_insert_with(|| Begun::of(call.reply.parent()))
+    fn lineage(&mut self, call: &Call) -> &Lineage {
+        self.lineage.get_or_insert_with(|| Lineage::of(call.reply.parent()))
     }
 
     /// An operation has ended.
@@ -595,9 +596,9 @@ impl UsedBindings {
 }
 
 /// Why what a call changed did not take effect, where what it did to files is there: nobody is to try again without a look at that.
-fn code_of(begun: Option<&Begun>, code: Code) -> Code {
+fn code_of(lineage: Option<&Lineage>, code: Code) -> Code {
     let says_more = code == codes::MF1201 || code == codes::MF1206;
-    if begun.is_some_and(Begun::has) && !says_more { codes::MF1213 } else { code }
+    if lineage.is_some_and(Lineage::has_begun) && !says_more { codes::MF1213 } else { code }
 }
 
 /// The call that made this one, if what this one did is to be part of it.

@@ -2,11 +2,13 @@
 
 use mfaas_abi::VolumeRequest;
 use mfaas_broker_protocol::{CommitResult, ToBroker};
+use mfaas_dispatch::JobId;
 use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
 
 use super::calls::{make, next_of_rank, public, response};
 use super::data::{Side, TestBroker, ask, ask_for, binding, ended, granted, heard, orders};
 use super::*;
+use crate::serving::call::{Lineage, Parent, Reply};
 
 /// Places of bindings.
 const VALUES: u32 = 0;
@@ -145,4 +147,25 @@ async fn a_call_does_not_run_again_when_one_that_it_made_has_written() {
             assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(code));
         }
     }
+}
+
+/// However far above it nobody waits any more: the one at the top may run again by then.
+#[test]
+fn a_call_is_awaited_by_all_that_made_it() {
+    let parent = |of: Option<&Parent>, waits: &Arc<()>| Parent {
+        job: JobId(1),
+        operation: 1,
+        connection: None,
+        waits: Arc::downgrade(waits),
+        depth: 1,
+        lineage: Lineage::of(of),
+    };
+    let [root_waits, child_waits] = [Arc::new(()), Arc::new(())];
+    let of_root = parent(None, &root_waits);
+    let of_child = Reply::Parent(Box::new(parent(Some(&of_root), &child_waits)));
+    assert!(!of_child.is_closed());
+    Lineage::of(of_child.parent()).begin();
+    assert!(of_root.lineage.has_begun(), "what it does is its ancestors' as well");
+    drop(root_waits);
+    assert!(of_child.is_closed());
 }
