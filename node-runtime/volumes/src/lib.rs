@@ -1,8 +1,8 @@
 //! Files of volumes: below a directory of this machine, a kernel's mount perhaps, or on an NFS server.
 //!
 //! A path of a function is hostile, and so may be what others have put into a volume: no link is followed, and nothing above a
-//! volume or beside it is reached. Of a directory the kernel sees to that, twice ([`directory`]); on an NFS server, which looks up
-//! one name at a time, this crate does ([`nfs`]). What is mounted or has another name (a hard link) below a volume is part of it.
+//! volume or beside it is reached. Of a directory the kernel sees to that, twice (`directory`); on an NFS server, which looks up
+//! one name at a time, this crate does (`nfs`). What is mounted or has another name (a hard link) below a volume is part of it.
 //!
 //! A change that is said to have failed may have been made, wholly or in part, and where a disk or a server hangs it may be made later.
 
