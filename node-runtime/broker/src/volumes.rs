@@ -143,7 +143,7 @@ async fn change(
             files.bytes += CHANGE_BYTES + text.len();
             let change = FileChange { resource: volume, path: &text, kind };
             let id = {
-                let _permit = store.announcing.acquire().await;
+                let _permit = store.announcing.acquire().await.map_err(|_| away())?;
                 broker.store.announce_file_change(&of_store(caller), &change).await?
             };
             place.insert(FileChanged { id, operations: 0, bytes: 0, range: None, has_failed: false })
@@ -201,6 +201,10 @@ async fn carry_out(
     }
 }
 
+fn away() -> Refusal {
+    Refusal::new(codes::MF1205, "the files of the volume cannot be reached")
+}
+
 fn wrong_path(wrong: &'static str) -> Refusal {
     Refusal::new(codes::MF1202, wrong)
 }
@@ -224,7 +228,7 @@ fn meaning(error: VolumeError) -> Refusal {
         | VolumeError::Forbidden
         | VolumeError::Address(_) => {
             tracing::warn!(%error, "an operation on a file failed");
-            return Refusal::new(codes::MF1205, "the files of the volume cannot be reached");
+            return away();
         }
     };
     Refusal::new(code, error.to_string())

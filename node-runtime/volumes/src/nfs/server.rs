@@ -216,12 +216,10 @@ impl Server {
     {
         let began = Instant::now();
         loop {
-            match self.try_ask(procedure, request).await {
+            match self.ask_once(procedure, request).await {
                 Err(error) if began.elapsed() < LOST_MAX => {
                     tracing::debug!(%error, "a request to a file server is sent again");
                 }
-                // It says so when it is about to have an answer.
-                Ok(Err(nfsstat3::NFS3ERR_JUKEBOX)) if began.elapsed() < LOST_MAX => {}
                 answered => return answered,
             }
             tokio::time::sleep(LOST_PAUSE).await;
@@ -241,6 +239,7 @@ impl Server {
         let began = Instant::now();
         loop {
             match self.try_ask(procedure, request).await {
+                // It says so when it is about to have an answer, and has done nothing.
                 Ok(Err(nfsstat3::NFS3ERR_JUKEBOX)) if began.elapsed() < LOST_MAX => {}
                 answered => return answered,
             }

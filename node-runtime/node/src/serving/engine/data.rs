@@ -240,7 +240,8 @@ impl DataCalls {
                 let connection = at_broker.connection;
                 let changes_at_once = binding.kind == ResourceKind::Volume
                     && access >= DataAccess::Write
-                    && VolumeRequest::decode(request).is_some_and(|request| request.changes());
+                    // Also what this node does not know, and a broker may.
+                    && VolumeRequest::decode(request).is_none_or(|request| request.changes());
                 if changes_at_once {
                     // Before it is sent: whether it arrives is not known.
                     data.lineage(call).begin();

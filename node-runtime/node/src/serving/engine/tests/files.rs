@@ -26,8 +26,8 @@ async fn stage(broker: &TestBroker) -> (Stage, Side) {
 }
 
 /// Asks for something, which the broker does.
-fn does(end: &mut WorkerEnd, side: &mut Side, call: u64, request: &VolumeRequest<'_>) {
-    ask_for(end, 5, &request.encode(FILES));
+fn does(end: &mut WorkerEnd, side: &mut Side, call: u64, operation: &[u8]) {
+    ask_for(end, 5, operation);
     assert!(
         matches!(side.next(), ToBroker::Operate { call: of, kind: ResourceKind::Volume, .. } if of == call)
     );
@@ -36,14 +36,14 @@ fn does(end: &mut WorkerEnd, side: &mut Side, call: u64, request: &VolumeRequest
 }
 
 /// A call changes a value, and asks for something of a file; its commit meets another call.
-async fn meets(stage: &Stage, end: &mut WorkerEnd, side: &mut Side, request: &VolumeRequest<'_>) -> Met {
+async fn meets(stage: &Stage, end: &mut WorkerEnd, side: &mut Side, operation: &[u8]) -> Met {
     let call = stage.call();
     next(end);
     ask(end, VALUES, 1);
     let (number, ..) = side.asked();
     side.outcome(number, 1, b"", true);
     heard(end);
-    does(end, side, number, request);
+    does(end, side, number, operation);
     reply(end, b"done");
     assert_eq!(side.next(), ToBroker::Commit { call: number });
     side.committed(number, CommitResult::Conflict);
@@ -65,12 +65,16 @@ async fn a_call_that_has_written_to_a_file_does_not_run_again() {
         VolumeRequest::Truncate { path, size: 0 },
         VolumeRequest::Remove { path },
     ] {
-        let call = meets(&stage, &mut end, &mut side, &change).await;
+        let call = meets(&stage, &mut end, &mut side, &change.encode(FILES)).await;
         assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1213), "{change:?}");
     }
+    // Nor does one that has asked for what this node does not know.
+    let unknown = [&FILES.to_le_bytes()[..], &[99]].concat();
+    let call = meets(&stage, &mut end, &mut side, &unknown).await;
+    assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1213));
     // One that has looked at files alone does.
     for look in [VolumeRequest::Size { path }, VolumeRequest::Sync { path }] {
-        let call = meets(&stage, &mut end, &mut side, &look).await;
+        let call = meets(&stage, &mut end, &mut side, &look.encode(FILES)).await;
         next(&mut end);
         reply(&mut end, b"again");
         assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"again", "{look:?}");
@@ -89,7 +93,8 @@ async fn a_commit_that_is_looked_for_does_not_make_it_run_again() {
     let (number, ..) = side.asked();
     side.outcome(number, 1, b"", true);
     heard(&mut end);
-    does(&mut end, &mut side, number, &VolumeRequest::Append { path: b"a", bytes: b"x" });
+    let append = VolumeRequest::Append { path: b"a", bytes: b"x" };
+    does(&mut end, &mut side, number, &append.encode(FILES));
     reply(&mut end, b"done");
     assert_eq!(side.next(), ToBroker::Commit { call: number });
     drop(side);
