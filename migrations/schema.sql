@@ -745,7 +745,7 @@ CREATE TABLE resources (
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     created_by text NOT NULL,
     CONSTRAINT resources_pkey PRIMARY KEY (name),
-    CONSTRAINT resources_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text]))),
+    CONSTRAINT resources_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text, 'http'::text, 'secret'::text]))),
     CONSTRAINT resources_name_valid CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text))
 );
 GRANT SELECT ON resources TO mfaas_server;
@@ -1143,7 +1143,7 @@ CREATE TABLE version_bindings (
     access text NOT NULL,
     CONSTRAINT version_bindings_pkey PRIMARY KEY (tenant, function, version, name),
     CONSTRAINT version_bindings_access_known CHECK ((access = ANY (ARRAY['read'::text, 'write'::text]))),
-    CONSTRAINT version_bindings_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text]))),
+    CONSTRAINT version_bindings_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text, 'http'::text, 'secret'::text]))),
     CONSTRAINT version_bindings_resource_fkey FOREIGN KEY (resource) REFERENCES resources(name),
     CONSTRAINT version_bindings_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
 );

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 
 use mfaas_ident::Access;
 use mfaas_startup::{DatabaseAddress, DatabaseHost};
@@ -121,6 +122,9 @@ pub(crate) struct UpConfig {
     /// Where files of volumes lie; a directory of the home when absent.
     #[serde(default)]
     pub(crate) volumes_url: Option<String>,
+    /// Which servers functions may ask, and with which secrets; none when absent.
+    #[serde(default)]
+    pub(crate) http_file: Option<PathBuf>,
     /// Password by database role.
     passwords: BTreeMap<String, String>,
 }
@@ -164,6 +168,7 @@ impl UpConfig {
                 data_database: None,
                 objects_url: None,
                 volumes_url: None,
+                http_file: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
         }
@@ -210,6 +215,7 @@ impl UpConfig {
         take(&mut self.data_database, &options.data_database_url);
         take(&mut self.objects_url, &options.objects_url);
         take(&mut self.volumes_url, &options.volumes_url);
+        take(&mut self.http_file, &options.http_file);
         if !options.names.is_empty() {
             self.names.clone_from(&options.names);
         }

@@ -58,6 +58,8 @@ pub struct UpOptions {
     pub objects_url: Option<String>,
     /// Where files of volumes lie; as before, or in a directory of the home, when absent.
     pub volumes_url: Option<String>,
+    /// Which servers functions may ask, and with which secrets; as before, or none, when absent.
+    pub http_file: Option<PathBuf>,
     /// Toolchain and dependencies.
     pub materials: Materials,
     /// Where the first token goes.

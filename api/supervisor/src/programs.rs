@@ -194,7 +194,9 @@ impl Programs<'_> {
         let volumes = (self.config.volumes_url.as_deref(), "volumes");
         let launch = self.with_store(launch, "MFAAS_VOLUMES_URL", volumes);
         let node = rustix::process::geteuid().is_root().then(|| Role::Node.user().to_owned());
-        with_settings(self.with_metrics(launch, 7), [("MFAAS_BROKER_USERS", node)])
+        let http_file = self.config.http_file.as_ref().map(|file| file.display().to_string());
+        let settings = [("MFAAS_BROKER_USERS", node), ("MFAAS_HTTP_FILE", http_file)];
+        with_settings(self.with_metrics(launch, 7), settings)
     }
 
     /// `mfaas-builder` with one toolchain and one set of dependencies.

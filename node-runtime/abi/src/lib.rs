@@ -16,6 +16,7 @@ mod call;
 mod callee;
 mod content_type;
 mod fields;
+mod http;
 mod kv;
 mod log;
 mod object;
@@ -29,6 +30,7 @@ pub use call::{
 pub use callee::CalleeReply;
 pub use content_type::ContentType;
 pub use fields::{split_binding, with_binding};
+pub use http::{HttpReply, HttpRequest, SecretForm, SecretHeader, is_safe};
 pub use kv::{KvExpiry, KvReply, KvRequest};
 pub use log::{Level, LogEntry, LogReader, log_entry_header};
 pub use object::{ObjectReply, ObjectRequest};
@@ -90,6 +92,12 @@ pub mod limits {
     pub const VOLUME_DEPTH_MAX: usize = 16;
     /// Entries of a directory that one operation gives.
     pub const VOLUME_ENTRIES_MAX: usize = 256;
+    /// Body of a request to a server, or of its answer, in bytes.
+    pub const HTTP_BODY_BYTES_MAX: usize = BODY_BYTES_MAX;
+    /// A piece of it that one operation brings or takes, in bytes: what stands before it in an outcome has room beside it.
+    pub const HTTP_PIECE_BYTES_MAX: usize = 64 << 10;
+    /// Headers of one such request that are made of secrets.
+    pub const HTTP_SECRETS_MAX: usize = 4;
     /// What comes of one operation, in bytes: so that an outcome always fits into what a call hears at once.
     pub const OUTCOME_BYTES_MAX: usize = 128 << 10;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// What both sides have to speak.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// What is asked of a resource at once, in bytes: two values and all keys of one operation.
 pub const REQUEST_BYTES_MAX: usize = 272 << 10;
 /// A message, in bytes: a request, and what stands around it.
@@ -69,6 +69,8 @@ pub enum ToBroker {
         kind: ResourceKind,
         /// What the call may do with it.
         access: DataAccess,
+        /// The secrets that it names, in its order.
+        secrets: Vec<ResourceName>,
         /// What is asked for, as the function wrote it.
         #[serde(with = "serde_bytes")]
         request: Vec<u8>,

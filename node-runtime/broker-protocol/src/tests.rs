@@ -24,6 +24,7 @@ fn to_broker(request: Vec<u8>) -> Vec<ToBroker> {
             resource,
             kind: ResourceKind::Kv,
             access: DataAccess::Write,
+            secrets: vec![ResourceName::parse("key").unwrap()],
             request,
         },
         ToBroker::Commit { call: 2 },

@@ -7,10 +7,13 @@ use mfaas_blobs::Blobs;
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::TenantName;
 use mfaas_kv::Store;
+use mfaas_outbound::Outbound;
 use mfaas_rules::codes;
 
 use crate::abandoned::Abandoned;
+use crate::change_audit::ChangeAudit;
 use crate::config::Bounds;
+use crate::data::Uploads;
 use crate::held::Held;
 use crate::rate::Rate;
 use crate::reads::Reads;
@@ -24,17 +27,40 @@ pub(crate) const CHANGE_OPERATIONS: u32 = 10;
 pub(crate) const TOO_MANY_OPERATIONS: &str = "this tenant asks for more operations a second than it may";
 /// Operations on objects at a time.
 pub(crate) const OBJECT_OPERATIONS: u32 = 16;
+/// Requests to servers at a time, and those of one tenant.
+const REQUESTS: usize = 256;
+const TENANT_REQUESTS: usize = 32;
 /// What calls that have not ended have read and want to change, of all tenants, in bytes.
 const HELD_BYTES_MAX: usize = 1 << 30;
 /// What they are uploading.
 const UPLOADING_BYTES_MAX: usize = 512 << 20;
 
-/// Where data lies.
+/// Where data lies, and which servers there are.
 #[derive(Debug)]
 pub(crate) struct Stores {
     pub(crate) store: Store,
     pub(crate) objects: Option<Blobs>,
     pub(crate) volumes: Option<VolumeStore>,
+    pub(crate) outbound: Option<Outbound>,
+}
+
+#[cfg(test)]
+impl Stores {
+    /// A database alone.
+    pub(crate) fn of(store: Store) -> Self {
+        Self { store, objects: None, volumes: None, outbound: None }
+    }
+}
+
+/// Whose operation is next at each place, so that nobody waits for one of them who wants something of another.
+#[derive(Debug)]
+pub(crate) struct AllTurns {
+    pub(crate) database: Arc<Turns>,
+    /// The store of objects.
+    pub(crate) objects: Arc<Turns>,
+    /// The files of volumes.
+    pub(crate) volumes: Arc<Turns>,
+    pub(crate) servers: Arc<Turns>,
 }
 
 /// What all connections share.
@@ -45,12 +71,9 @@ pub(crate) struct Broker {
     pub(crate) objects: Option<Blobs>,
     /// Where volumes lie, if this broker is told of a place.
     pub(crate) volumes: Option<VolumeStore>,
-    /// At the database.
-    pub(crate) turns: Arc<Turns>,
-    /// At the store of objects, so that nobody waits for it who wants something else.
-    pub(crate) object_turns: Arc<Turns>,
-    /// At the files of volumes.
-    pub(crate) volume_turns: Arc<Turns>,
+    /// The servers that functions may ask, if this broker is told of any.
+    pub(crate) outbound: Option<Outbound>,
+    pub(crate) turns: AllTurns,
     pub(crate) rate: Mutex<Rate>,
     /// What calls have read and want to change.
     pub(crate) held: Held,
@@ -60,35 +83,48 @@ pub(crate) struct Broker {
     pub(crate) abandoned: Abandoned,
     pub(crate) stored: Stored,
     pub(crate) reads: Reads,
+    /// What calls change at once.
+    pub(crate) audit: ChangeAudit,
 }
 
 impl Broker {
     /// Over a store with so many connections for reads, and as many for commits: that many operations run at a time.
     pub(crate) fn new(stores: Stores, connections: u32, bounds: &Bounds) -> Self {
-        let Stores { store, objects, volumes } = stores;
+        let Stores { store, objects, volumes, outbound } = stores;
         Self {
             store,
             objects,
             volumes,
-            turns: Arc::new(Turns::new(connections as usize)),
-            object_turns: Arc::new(Turns::new(OBJECT_OPERATIONS as usize)),
-            volume_turns: Arc::new(Turns::new(mfaas_volumes::OPERATIONS_MAX)),
+            outbound,
+            turns: AllTurns {
+                database: Arc::new(Turns::new(connections as usize)),
+                objects: Arc::new(Turns::new(OBJECT_OPERATIONS as usize)),
+                volumes: Arc::new(Turns::new(mfaas_volumes::OPERATIONS_MAX)),
+                servers: Arc::new(Turns::of(REQUESTS, TENANT_REQUESTS)),
+            },
             rate: Mutex::new(Rate::new(bounds.operations_per_second)),
             held: Held::within(HELD_BYTES_MAX),
             uploading: Held::within(UPLOADING_BYTES_MAX),
             abandoned: Abandoned::default(),
             stored: Stored::new(bounds.resource_bytes),
             reads: Reads::new(bounds.audited_reads),
+            audit: ChangeAudit::new(),
         }
     }
 }
 
 impl Broker {
-    /// Completes the audit records of calls that are over.
-    pub(crate) async fn write_file_audit(&self) {
-        if let Some(volumes) = &self.volumes {
-            volumes.audit.write(&self.store).await;
+    /// Keeps a piece of what a call uploads, if there is room for it.
+    pub(crate) fn keep_piece(
+        &self,
+        tenant: &TenantName,
+        uploads: &mut Uploads,
+        (upload, piece): (u32, &[u8]),
+    ) -> Result<(), Refusal> {
+        if !self.uploading.has_room(tenant) {
+            return Err(Refusal::new(codes::MF1205, "calls upload as much at the same time as may be"));
         }
+        uploads.append(upload, piece)
     }
 
     /// What leaves something in the audit counts for more than its operation did.

@@ -41,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) objects_url: Option<String>,
     /// `MFAAS_VOLUMES_URL`: where the files of volumes lie.
     pub(crate) volumes_url: Option<String>,
+    /// `MFAAS_HTTP_FILE`: which servers functions may ask, and with which secrets.
+    pub(crate) http_file: Option<PathBuf>,
     /// `MFAAS_DATA_CONNECTIONS`.
     pub(crate) connections: u32,
     pub(crate) bounds: Bounds,
@@ -101,6 +103,7 @@ impl Config {
             database_url: variables.required("MFAAS_DATA_DATABASE_URL")?,
             objects_url: variables.optional("MFAAS_OBJECTS_URL")?,
             volumes_url: variables.optional("MFAAS_VOLUMES_URL")?,
+            http_file: variables.optional("MFAAS_HTTP_FILE")?.map(PathBuf::from),
             connections: variables.number(
                 "MFAAS_DATA_CONNECTIONS",
                 1..=CONNECTIONS_MAX,

@@ -1,36 +1,34 @@
 //! One connection of a node: its calls, and what they ask for.
 //!
 //! What is asked for is done as it comes, and answered as it ends; the operations of one call one behind the other, since each sees what
-//! those before it changed. The connection is always read: a tenant that asks for too much is refused, and nobody else waits for that.
+//! those before it changed; requests to servers alone are on their way together. The connection is always read: a tenant that asks for too much is refused, and nobody else waits for that.
 
 use std::collections::HashMap;
-use std::future::{poll_fn, ready};
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::task::Poll;
 use std::time::Instant;
 
-use mfaas_abi::{KvRequest, ObjectRequest, VolumeRequest};
 use mfaas_broker_protocol::{
     Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode,
     message_bytes,
 };
-use mfaas_ident::{DataAccess, ResourceKind, ResourceName, TenantName};
+use mfaas_ident::{ResourceKind, TenantName};
 use mfaas_kv::KvError;
 use mfaas_rules::codes;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
+use tokio::sync::{OwnedMutexGuard, mpsc};
 use uuid::Uuid;
 
-use crate::broker::{Broker, CHANGE_OPERATIONS, TOO_MANY_OPERATIONS, of_store};
+use crate::broker::{Broker, TOO_MANY_OPERATIONS, of_store};
+use crate::call::{Call, Operated, Operation, too_much};
 use crate::data::{CallData, ChangedFiles};
 use crate::refusal::Refusal;
 use crate::turns::{Full, OPERATION_WEIGHT, Open};
-use crate::{kv, meters, objects, volumes};
+use crate::{http, kv, meters, objects, volumes};
 
 /// Messages that wait to be written.
 const OUTGOING_MAX: usize = 256;
@@ -48,71 +46,6 @@ pub(crate) enum ConnectionError {
     OtherProtocol(u32),
     #[error("more than {CALLS_MAX} calls at once")]
     TooManyCalls,
-}
-
-/// A call that has begun.
-#[derive(Debug)]
-struct Call {
-    caller: Caller,
-    /// The call that made it.
-    parent: Option<Arc<Self>>,
-    data: Arc<Mutex<CallData>>,
-    /// Whether its answer counts only after a commit, as far as is known.
-    needs_commit: AtomicBool,
-    /// Nothing of it begins any more.
-    is_over: AtomicBool,
-    /// What it held was too much, and is gone: it cannot be committed.
-    is_lost: AtomicBool,
-}
-
-/// The turn of an operation among those of its call.
-type InCall = Pin<Box<dyn Future<Output = OwnedMutexGuard<CallData>> + Send>>;
-
-impl Call {
-    fn new(caller: Caller, parent: Option<Arc<Self>>) -> Self {
-        let (data, needs_commit, is_over, is_lost) = Default::default();
-        Self { caller, parent, data, needs_commit, is_over, is_lost }
-    }
-
-    /// Queues up behind what the call has asked for before: in the order in which this is called.
-    async fn queue(&self) -> InCall {
-        let mut turn: InCall = Box::pin(Arc::clone(&self.data).lock_owned());
-        // Whoever is polled first is first.
-        match poll_fn(|context| Poll::Ready(turn.as_mut().poll(context))).await {
-            Poll::Ready(data) => Box::pin(ready(data)),
-            Poll::Pending => turn,
-        }
-    }
-}
-
-/// What is asked of a resource.
-#[derive(Debug)]
-struct Operation {
-    id: u32,
-    resource: ResourceName,
-    kind: ResourceKind,
-    access: DataAccess,
-    request: Vec<u8>,
-}
-
-impl Operation {
-    /// How many operations it counts for.
-    fn count(&self) -> u32 {
-        let changes = match self.kind {
-            ResourceKind::Kv => KvRequest::decode(&self.request).is_some_and(|request| request.writes()),
-            ResourceKind::Object => match ObjectRequest::decode(&self.request) {
-                // A piece is kept in memory, and the object that is made of it counts.
-                Some(ObjectRequest::Append { .. }) | None => false,
-                Some(request) => request.writes(),
-            },
-            // The first change of a file counts for more when it is announced. A list looks through all of a directory.
-            ResourceKind::Volume => {
-                matches!(VolumeRequest::decode(&self.request), Some(VolumeRequest::List { .. }))
-            }
-            ResourceKind::Cache => false,
-        };
-        if changes { CHANGE_OPERATIONS } else { 1 }
-    }
 }
 
 /// Serves a node until it leaves.
@@ -147,8 +80,9 @@ impl Node {
         while let Some(message) = read::<ToBroker>(reader).await? {
             match message {
                 ToBroker::Begin { call, caller, parent } => self.begin(call, caller, parent)?,
-                ToBroker::Operate { call, id, resource, kind, access, request } => {
-                    self.operate(call, Operation { id, resource, kind, access, request }).await;
+                ToBroker::Operate { call, id, resource, kind, access, secrets, request } => {
+                    let operation = Operation { id, resource, kind, access, secrets, request };
+                    self.operate(call, operation).await;
                 }
                 ToBroker::Commit { call } => self.commit(call).await,
                 ToBroker::Forget { call } => {
@@ -216,9 +150,10 @@ impl Node {
             return Err(TOO_MANY_OPERATIONS);
         }
         let turns = match operation.kind {
-            ResourceKind::Object => &self.broker.object_turns,
-            ResourceKind::Volume => &self.broker.volume_turns,
-            ResourceKind::Kv | ResourceKind::Cache => &self.broker.turns,
+            ResourceKind::Object => &self.broker.turns.objects,
+            ResourceKind::Volume => &self.broker.turns.volumes,
+            ResourceKind::Http | ResourceKind::Secret => &self.broker.turns.servers,
+            ResourceKind::Kv | ResourceKind::Cache => &self.broker.turns.database,
         };
         let opened = turns.open(tenant, operation.request.len());
         opened.map_err(|Full| "as many operations of this tenant are open as may be")
@@ -288,9 +223,6 @@ impl Node {
     }
 }
 
-/// What came of an operation, and whether the call now needs a commit.
-type Operated = (Result<Vec<u8>, Refusal>, bool);
-
 /// Tells the node what came of an operation. It may have left.
 async fn tell(
     outgoing: &mpsc::Sender<FromBroker>,
@@ -316,16 +248,15 @@ async fn operate(
     open: Open,
     operation: Operation,
 ) -> Option<Operated> {
-    let Operation { resource, kind, access, request, .. } = operation;
     let tenant = &call.caller.tenant;
-    let too_much = || {
-        let message = "calls that have not ended hold as much data as may be held";
-        (Err(Refusal::new(codes::MF1205, message)), true)
-    };
     let has_room = || !call.is_lost.load(Ordering::Acquire) && broker.held.has_room(tenant);
     if !has_room() {
         return Some(too_much());
     }
+    if operation.is_sent() {
+        return http::send(broker, call, data, open, &operation).await;
+    }
+    let Operation { resource, kind, access, request, .. } = operation;
     // Before the turn: an operation of the parent may have what is locked here and wait for one.
     begin_with_parent(broker, call, &mut data).await;
     let of_volume = match kind {
@@ -333,7 +264,7 @@ async fn operate(
             Ok(of_volume) => Some(of_volume),
             Err(refusal) => return Some((Err(refusal), false)),
         },
-        ResourceKind::Kv | ResourceKind::Object | ResourceKind::Cache => None,
+        _ => None,
     };
     let turn = open.turn(OPERATION_WEIGHT + request.len()).await?;
     if call.is_over.load(Ordering::Acquire) {
@@ -354,6 +285,8 @@ async fn operate(
             Some(of_volume) => volumes::answer(broker, (&call.caller, &mut data), &resource, of_volume).await,
             None => Err(Refusal::new(codes::MF1207, "the operation was not admitted")),
         },
+        ResourceKind::Http => http::answer(broker, (&call.caller, &mut data), &request),
+        ResourceKind::Secret => Err(Refusal::new(codes::MF1207, "a secret is part of a request to a server")),
         ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
     };
     turn.charge(answered.as_ref().map_or(0, Vec::len));
@@ -378,7 +311,7 @@ async fn commit(broker: &Broker, call: &Call, data: &CallData) -> CommitResult {
     if broker.stored.has_no_room(transaction) {
         return CommitResult::Full;
     }
-    let open = broker.turns.open_commit(&call.caller.tenant);
+    let open = broker.turns.database.open_commit(&call.caller.tenant);
     let _turn = open.turn(OPERATION_WEIGHT + transaction.held_bytes()).await;
     let committed = broker.store.commit(&of_store(&call.caller), transaction).await;
     // Also where it is not known whether it took effect.
@@ -450,9 +383,7 @@ fn release(broker: &Broker, call: &Call, data: &mut CallData) -> Vec<Uuid> {
 
 /// What a call that is over has done to files is told to the audit.
 fn note_changed(broker: &Broker, changed: ChangedFiles) {
-    if let Some(volumes) = &broker.volumes {
-        volumes.audit.add(changed.into_audit());
-    }
+    broker.audit.add(changed.into_audit());
 }
 
 fn result_of(committed: Result<mfaas_kv::Committed, KvError>) -> CommitResult {

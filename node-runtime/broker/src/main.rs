@@ -1,4 +1,4 @@
-//! `mfaas-broker`: reads and changes data for the functions of a node.
+//! `mfaas-broker`: reads and changes data for the functions of a node, and asks servers for them.
 //!
 //! It alone holds the credentials and the connections. A node asks over a Unix socket, in the name of calls; what a call may reach
 //! the node knows from signed documents. What a call asks for is a function's, and hostile: it is read here, within limits.
@@ -9,11 +9,13 @@
 mod abandoned;
 mod bandwidth;
 mod broker;
+mod call;
+mod change_audit;
 mod config;
 mod connection;
 mod data;
-mod file_audit;
 mod held;
+mod http;
 mod kv;
 mod meters;
 mod objects;
@@ -35,12 +37,14 @@ use anyhow::Context as _;
 use clap::Parser as _;
 use mfaas_ident::BuildVersion;
 use mfaas_kv::Store;
+use mfaas_outbound::Outbound;
 use mfaas_startup::{Shutdown, Variables, write_ready_file};
 use serde_json::{Map, Value};
 
 use crate::broker::{Broker, OBJECT_OPERATIONS, Stores};
+use crate::change_audit::CHANGE_CONNECTIONS;
 use crate::config::Config;
-use crate::volume_store::{VOLUME_CONNECTIONS, VolumeStore};
+use crate::volume_store::VolumeStore;
 
 /// How often what has expired is removed.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -84,8 +88,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let names = (env!("CARGO_PKG_NAME"), BuildVersion::this().as_str());
     let shown = mfaas_process_metrics::show_at(config.metrics_listen, names, meters::describe)?;
     let for_objects = config.objects_url.as_ref().map_or(0, |_| OBJECT_OPERATIONS);
-    let for_volumes = config.volumes_url.as_ref().map_or(0, |_| VOLUME_CONNECTIONS);
-    let store = Store::open(&config.database_url, config.connections, for_objects + for_volumes)
+    let changes_at_once = config.volumes_url.is_some() || config.http_file.is_some();
+    let for_changes = if changes_at_once { CHANGE_CONNECTIONS } else { 0 };
+    let store = Store::open(&config.database_url, config.connections, for_objects + for_changes)
         .await
         .context("MFAAS_DATA_DATABASE_URL: opening the database of functions' data")?;
     let objects = match &config.objects_url {
@@ -98,7 +103,11 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         Some(url) => Some(VolumeStore::open(url, &config.bounds).context("MFAAS_VOLUMES_URL")?),
         None => None,
     };
-    let stores = Stores { store, objects, volumes };
+    let outbound = match &config.http_file {
+        Some(file) => Some(Outbound::open(file).context("MFAAS_HTTP_FILE")?),
+        None => None,
+    };
+    let stores = Stores { store, objects, volumes, outbound };
     let broker = Arc::new(Broker::new(stores, config.connections, &config.bounds));
     let listener = socket::listen(&config.socket)
         .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
@@ -116,7 +125,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         () = look_after_volumes(&broker) => {}
         signal = shutdown.requested() => tracing::info!(signal, "the broker stops"),
     }
-    broker.write_file_audit().await;
+    broker.audit.write(&broker.store).await;
     Ok(())
 }
 
@@ -125,7 +134,7 @@ async fn look_after(broker: &Broker) {
     loop {
         broker.reads.write(&broker.store).await;
         broker.abandoned.write(&broker.store).await;
-        broker.write_file_audit().await;
+        broker.audit.write(&broker.store).await;
         match broker.stored.renew(&broker.store).await {
             Ok(true) => {}
             Ok(false) => tokio::time::sleep(LOOK).await,

@@ -29,8 +29,8 @@ pub(crate) fn describe() {
         "Reads that were to be audited and were left out: too many at once, or the database did not take them."
     );
     metrics::describe_counter!(
-        "mfaas_broker_file_changes_untold_total",
-        "Changes of files whose audit records say no more than that they were begun: too many waited for the database."
+        "mfaas_broker_changes_untold_total",
+        "Changes of files and requests to servers whose audit records say no more than that they were begun: too many waited for the database."
     );
     metrics::describe_gauge!("mfaas_broker_calls", "Calls that have reached data and have not ended.");
     metrics::describe_counter!(
@@ -78,9 +78,9 @@ pub(crate) fn swept_blobs(blobs: usize) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "blobs").increment(blobs as u64);
 }
 
-/// Audit records of files are not completed.
+/// Audit records of changes are not completed.
 pub(crate) fn untold(changes: u64) {
-    metrics::counter!("mfaas_broker_file_changes_untold_total").increment(changes);
+    metrics::counter!("mfaas_broker_changes_untold_total").increment(changes);
 }
 
 /// Reads that were to be audited were left out.

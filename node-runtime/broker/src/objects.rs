@@ -131,11 +131,7 @@ fn append(
     (upload, piece): (u32, &[u8]),
 ) -> Result<(), Refusal> {
     broker.stored.has_room(resource, (data.uploads.bytes() + piece.len()) as u64)?;
-    if !broker.uploading.has_room(&caller.tenant) {
-        let message = "calls upload as much at the same time as may be";
-        return Err(Refusal::new(codes::MF1205, message));
-    }
-    data.uploads.append(upload, piece)
+    broker.keep_piece(&caller.tenant, &mut data.uploads, (upload, piece))
 }
 
 /// Stores bytes, which an object of the call then has.

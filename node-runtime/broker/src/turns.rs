@@ -1,5 +1,5 @@
 //! Whose operation is next: as many at a time as there are connections, tenants in turn, by deficit round robin over what their
-//! operations weigh. No tenant has more than half of what runs, so that slow operations of one leave room for others.
+//! operations weigh. No tenant has more than half of what runs, or less, so that slow operations of one leave room for others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +95,11 @@ pub(crate) struct Turn {
 impl Turns {
     /// So many run at a time.
     pub(crate) fn new(running_max: usize) -> Self {
-        let tenant_running_max = running_max.div_ceil(2);
+        Self::of(running_max, running_max.div_ceil(2))
+    }
+
+    /// So many run at a time, and so many of one tenant.
+    pub(crate) fn of(running_max: usize, tenant_running_max: usize) -> Self {
         Self { running_max, tenant_running_max, state: Mutex::default() }
     }
 

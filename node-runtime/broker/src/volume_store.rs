@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 use mfaas_kv::{KvError, Store, StoreKind};
 use mfaas_rules::codes;
 use mfaas_volumes::{VolumeError, VolumePermits, Volumes};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 
 use crate::bandwidth::Bandwidth;
 use crate::config::Bounds;
-use crate::file_audit::FileAudit;
 use crate::refusal::Refusal;
 use crate::volume_sizes::VolumeSizes;
 
-/// Connections over which changes of files are announced to the audit.
-pub(crate) const VOLUME_CONNECTIONS: u32 = 16;
 /// How long it counts that the place is that of the volumes, and that it is not.
 const READY_KEPT: Duration = Duration::from_secs(5);
 const AWAY_KEPT: Duration = Duration::from_secs(1);
@@ -32,10 +29,6 @@ pub(crate) struct VolumeStore {
     pub(crate) bandwidth: Bandwidth,
     /// Who runs of each volume, before anybody's turn.
     pub(crate) permits: VolumePermits,
-    /// Who announces changes to the audit, so that connections are left for others.
-    pub(crate) announcing: Semaphore,
-    /// What calls that are over have done to files.
-    pub(crate) audit: FileAudit,
 }
 
 /// Why they cannot be used.
@@ -58,8 +51,6 @@ impl VolumeStore {
             sizes: Arc::new(VolumeSizes::new(bounds.resource_bytes)),
             bandwidth: Bandwidth::new(bounds.volume_bytes_per_second),
             permits: VolumePermits::default(),
-            announcing: Semaphore::new(VOLUME_CONNECTIONS as usize),
-            audit: FileAudit::default(),
         })
     }
 

@@ -10,7 +10,7 @@ use mfaas_abi::limits::{VOLUME_ENTRIES_MAX, VOLUME_PIECE_BYTES_MAX};
 use mfaas_abi::{VolumeReply, VolumeRequest};
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
-use mfaas_kv::{FileChange, FileChangeKind, FileChanged};
+use mfaas_kv::{AuditedChange, ChangeKind, ChangeOutcome};
 use mfaas_rules::codes;
 use mfaas_volumes::{ANSWER_MAX, SharedRoom, VolumeError, VolumePath, Volumes};
 use tokio::sync::OwnedSemaphorePermit;
@@ -111,12 +111,10 @@ pub(crate) async fn answer(
             volumes.sync(&file(path)?).await.map_err(meaning)?;
             return Ok(VolumeReply::Done.encode());
         }
-        VolumeRequest::Create { path } => (FileChangeKind::Create, path),
-        VolumeRequest::Write { path, .. } | VolumeRequest::Append { path, .. } => {
-            (FileChangeKind::Write, path)
-        }
-        VolumeRequest::Truncate { path, .. } => (FileChangeKind::Truncate, path),
-        VolumeRequest::Remove { path } => (FileChangeKind::Remove, path),
+        VolumeRequest::Create { path } => (ChangeKind::Create, path),
+        VolumeRequest::Write { path, .. } | VolumeRequest::Append { path, .. } => (ChangeKind::Write, path),
+        VolumeRequest::Truncate { path, .. } => (ChangeKind::Truncate, path),
+        VolumeRequest::Remove { path } => (ChangeKind::Remove, path),
     };
     let what = (file(path)?, kind, room);
     change((broker, store), (caller, &mut data.changed_files), what, &request).await
@@ -126,7 +124,7 @@ pub(crate) async fn answer(
 async fn change(
     (broker, store): (&Broker, &VolumeStore),
     (caller, files): (&Caller, &mut ChangedFiles),
-    (path, kind, room): (VolumePath, FileChangeKind, Option<SharedRoom>),
+    (path, kind, room): (VolumePath, ChangeKind, Option<SharedRoom>),
     request: &VolumeRequest<'_>,
 ) -> Result<Vec<u8>, Refusal> {
     let volume = path.volume();
@@ -141,12 +139,9 @@ async fn change(
             broker.admits_change(&caller.tenant)?;
             let text = path.as_text();
             files.bytes += CHANGE_BYTES + text.len();
-            let change = FileChange { resource: volume, path: &text, kind };
-            let id = {
-                let _permit = store.announcing.acquire().await.map_err(|_| away())?;
-                broker.store.announce_file_change(&of_store(caller), &change).await?
-            };
-            place.insert(FileChanged { id, operations: 0, bytes: 0, range: None, has_failed: false })
+            let change = AuditedChange { resource: volume, target: &text, kind };
+            let id = broker.audit.announce(&broker.store, &of_store(caller), &change).await?;
+            place.insert(ChangeOutcome { id, operations: 0, bytes: 0, range: None, has_failed: false })
         }
     };
     audit.operations = audit.operations.saturating_add(1);
@@ -160,7 +155,7 @@ async fn change(
         let (first, last) = audit.range.unwrap_or((from, to));
         audit.range = Some((first.min(from), last.max(to)));
     }
-    if matches!(kind, FileChangeKind::Remove | FileChangeKind::Truncate) {
+    if matches!(kind, ChangeKind::Remove | ChangeKind::Truncate) {
         store.sizes.shrunk(volume);
     }
     Ok(reply)

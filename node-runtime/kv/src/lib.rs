@@ -20,23 +20,23 @@
 //! announced before it is stored, named by an entry when a call that put it commits, and never changed. One that no entry names is
 //! counted among what its resource holds until it is removed ([`Store::doom`]).
 //!
-//! Files of volumes lie elsewhere and change at once; what calls do to them is audited here ([`Store::announce_file_change`]).
+//! Files of volumes, and servers, are elsewhere and change at once; what calls do to them is audited here ([`Store::announce_change`]).
 //!
 //! The database locks what commits look at: beyond `max_pred_locks_per_relation` entries of one commit it locks more than that, and
 //! calls that do not meet may stand in each other's way, which costs time and nothing else. Whoever turns `synchronous_commit` off
 //! gives up what a crash of the server takes.
 
 mod address;
+mod changes;
 mod error;
-mod files;
 mod key;
 mod operations;
 mod schema;
 mod store;
 mod transaction;
 
+pub use changes::{AuditedChange, ChangeKind, ChangeOutcome, StoreKind};
 pub use error::KvError;
-pub use files::{FileChange, FileChangeKind, FileChanged, StoreKind};
 pub use key::{Key, Place};
 pub use store::{AuditedRead, Caller, Committed, Store, Summed, Swept};
 pub use transaction::{Blob, Expiry, Page, Transaction, Value};

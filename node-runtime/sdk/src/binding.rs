@@ -1,6 +1,7 @@
 //! Data and functions that a function binds: what its handler takes, and what Cargo.toml declares, compared while the function is compiled.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use mfaas_abi::{DONE, OperationKind};
 use mfaas_shim::{Operation, Outcome};
@@ -18,19 +19,19 @@ use mfaas_shim::{Operation, Outcome};
 pub trait Binding {
     /// The name in Cargo.toml.
     const NAME: &'static str;
-    /// What lies there, as JSON; `()` for objects and volumes, which hold bytes.
+    /// What lies there, as JSON; `()` for objects and volumes, which hold bytes, and for servers and secrets.
     type Value: serde::Serialize + serde::de::DeserializeOwned;
 }
 
-/// To look at data and nothing else.
+/// To look at data and nothing else; to ask a server for what changes nothing there.
 #[derive(Debug, Clone, Copy)]
 pub enum Read {}
 
-/// To look at data and to change it.
+/// To look at data and to change it; to ask a server for anything.
 #[derive(Debug, Clone, Copy)]
 pub enum Write {}
 
-/// What a handler may do with data that it takes: [`Read`] or [`Write`].
+/// What a handler may do with what it takes: [`Read`] or [`Write`].
 pub trait Access: sealed::Sealed {
     /// The word in Cargo.toml.
     #[doc(hidden)]
@@ -175,7 +176,7 @@ const fn refuse(parts: &[&str]) -> ! {
     }
 }
 
-/// Why an operation on data has not done what it was asked for. Nothing of it takes effect.
+/// Why an operation on data, or a request to a server, has not done what it was asked for.
 ///
 /// It has a stable code, whose page says what to do: `MF1202` for example, at `docs/errors/MF1202.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,6 +208,17 @@ impl DataError {
 pub(crate) async fn ask(operation: Vec<u8>) -> Result<Vec<u8>, DataError> {
     let Outcome { code, bytes } = Operation::new(OperationKind::Data, operation).await;
     if code == DONE { Ok(bytes) } else { Err(DataError::of_node(code, &bytes)) }
+}
+
+/// All but the last piece of what is given in pieces, and that one, which is empty of nothing alone.
+pub(crate) fn split_last(bytes: &[u8], piece: usize) -> (&[u8], &[u8]) {
+    bytes.split_at(bytes.len().saturating_sub(1) / piece * piece)
+}
+
+/// A number that nothing else has that the call uploads or asks for in pieces.
+pub(crate) fn new_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A name in an answer.

@@ -16,7 +16,7 @@ use crate::{Level, Response};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     label = "this function has none of the accepted shapes",
-    note = "a handler is `fn(&[u8]) -> Vec<u8>`, or `fn` or `async fn` of up to eight of `mfaas::Request`, `mfaas::Json<T>`, `Vec<u8>`, `String`, `mfaas::Kv<B>` and `mfaas::Call<F>`",
+    note = "a handler is `fn(&[u8]) -> Vec<u8>`, or `fn` or `async fn` of up to eight of `mfaas::Request`, `mfaas::Json<T>`, `Vec<u8>`, `String`, `mfaas::Kv<B>`, `mfaas::Http<B>` and others of its kind, and `mfaas::Call<F>`",
     note = "it returns one of `mfaas::Response`, `mfaas::Json<R>`, `Vec<u8>` and `String`, or a `Result` of it with an error that is `std::fmt::Display`",
     note = "with `T: serde::de::DeserializeOwned` and `R: serde::Serialize`"
 )]

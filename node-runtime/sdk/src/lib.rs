@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and what the function binds: data ([`Kv`],
-//! [`Cache`], [`Objects`]) and other functions ([`Call`]). What is returned implements [`IntoResponse`]. A handler that is
+//! [`Cache`], [`Objects`], [`Volume`]), servers ([`Http`], with a [`Secret`]) and other functions ([`Call`]). What is returned implements [`IntoResponse`]. A handler that is
 //! `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
 //!
 //! Nothing survives a call: statics and thread-locals are as they were at the start, each time.
@@ -37,6 +37,7 @@ mod cache;
 mod call;
 mod error;
 mod handler;
+mod http;
 mod input;
 mod json;
 mod kv;
@@ -54,6 +55,7 @@ pub use cache::Cache;
 pub use call::{Call, CallError, Callee};
 pub use error::Error;
 pub use handler::Handler;
+pub use http::{Http, HttpRequest, HttpResponse, Secret};
 pub use input::FromRequest;
 pub use json::Json;
 pub use kv::{Kv, Page};

@@ -2,14 +2,15 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::limits::OBJECT_PIECE_BYTES_MAX;
 use mfaas_abi::{ObjectReply, ObjectRequest};
 
 use crate::Response;
-use crate::binding::{Access, Binding, DataError, Declared, Manifest, Read, Write, ask, place_of, text};
+use crate::binding::{
+    Access, Binding, DataError, Declared, Manifest, Read, Write, ask, new_number, place_of, split_last, text,
+};
 use crate::input::FromRequest;
 
 /// Bytes by name, in a resource of the site that the function binds: a parameter of a handler.
@@ -158,9 +159,8 @@ impl<B: Binding> Objects<B, Write> {
     /// Makes an object of these bytes, in the place of the one of that name if there is one.
     pub async fn put(&self, name: impl AsRef<str>, bytes: impl AsRef<[u8]>) -> Result<(), DataError> {
         let (name, bytes) = (name.as_ref().as_bytes(), bytes.as_ref());
-        let last = bytes.len().saturating_sub(1) / OBJECT_PIECE_BYTES_MAX * OBJECT_PIECE_BYTES_MAX;
-        let (before, last) = bytes.split_at(last);
-        let upload = (!before.is_empty()).then(new_upload);
+        let (before, last) = split_last(bytes, OBJECT_PIECE_BYTES_MAX);
+        let upload = (!before.is_empty()).then(new_number);
         for piece in before.chunks(OBJECT_PIECE_BYTES_MAX) {
             self.ask(&ObjectRequest::Append { upload: upload.unwrap_or_default(), bytes: piece }).await?;
         }
@@ -188,10 +188,4 @@ impl Answered {
     fn reply(&self, request: &ObjectRequest<'_>) -> Result<ObjectReply<'_>, DataError> {
         ObjectReply::decode(&self.0, request).ok_or_else(DataError::not_understood)
     }
-}
-
-/// A number that no other upload of the call has.
-fn new_upload() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -35,6 +35,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{Access, Binding, Cache, Call, Callee, IntoResponse, Json, Kv, Objects, Response, Volume};
 
+mod http;
+
+pub use http::{http, secret};
+
 /// Where the places of data in memory begin: a function has no such binding, so that these are none in a node.
 const PLACES: u32 = 1 << 31;
 
@@ -138,6 +142,9 @@ pub fn call<F: Callee, A: DeserializeOwned, R: IntoResponse>(
 pub fn block_on<F: Future>(future: F) -> F::Output {
     mfaas_shim::block_on(future, |kind, operation| {
         let (place, request) = split_binding(operation)?;
+        if let Some(server) = place.checked_sub(http::SERVERS) {
+            return http::answer(server, request);
+        }
         let place = place.checked_sub(PLACES)? as usize;
         if kind == OperationKind::Call {
             // It may call another one.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::__private::{Declared, Manifest, check, invoke, taken};
 use crate::testing::{block_on, cache, kv, objects, volume};
 use crate::{
-    Binding, Cache, Callee, DataError, Entry, Error, Handler, Json, Kv, Objects, Read, Request, Response,
-    TimedOut, Volume, Write, join, join_all, sleep, timeout,
+    Binding, Cache, Callee, DataError, Entry, Error, Handler, Http, Json, Kv, Objects, Read, Request,
+    Response, Secret, TimedOut, Volume, Write, join, join_all, sleep, timeout,
 };
 
 /// A function that declares no bindings.
@@ -467,4 +467,50 @@ fn functions_in_memory_call_each_other() {
         Json(block_on(inner().call(&(10 * number))).expect("it answers"))
     });
     assert_eq!(block_on(outer.call(&4)), Ok(41));
+}
+
+/// Bodies go and come in pieces in their order, and a secret is where it was asked for.
+#[test]
+fn servers_in_memory_hear_what_a_node_would_send() {
+    struct Api;
+    impl Binding for Api {
+        const NAME: &'static str = "api";
+        type Value = ();
+    }
+    struct Key;
+    impl Binding for Key {
+        const NAME: &'static str = "key";
+        type Value = ();
+    }
+    let api: Http<Api, Write> = crate::testing::http(|request: Request| {
+        let authorization = request.header("authorization").unwrap_or("none").to_owned();
+        let target =
+            format!("{} {}?{}", request.method(), request.path(), request.query().unwrap_or_default());
+        Response::bytes(request.into_body())
+            .with_header("x-target", &target)
+            .with_header("x-had", &authorization)
+    });
+    let key: Secret<Key> = crate::testing::secret();
+    let piece = mfaas_abi::limits::HTTP_PIECE_BYTES_MAX;
+    block_on(async {
+        for bytes in [0, 1, piece - 1, piece, piece + 1, 3 * piece, 3 * piece + 7] {
+            let all: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            let answer = api.post("/a").body(all.clone()).send().await.unwrap();
+            assert!(answer.is_success());
+            assert!(answer.into_body() == all, "{bytes} bytes");
+        }
+        let request =
+            api.get("/a?b=c").query("d e", "ä&/").header("authorization", "mine").basic_auth("shop", &key);
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.header("x-target"), Some("GET /a?b=c&d%20e=%C3%A4%26%2F"));
+        assert_eq!(answer.header("x-had"), Some("Basic shop:secret:key"));
+        let answer = api.put("/").json(&[1, 2]).secret_header("Authorization", &key).send().await.unwrap();
+        assert_eq!((answer.json(), answer.header("x-had")), (Ok([1, 2]), Some("secret:key")));
+        let code = |error: DataError| error.code();
+        assert_eq!(api.get("no path").send().await.map_err(code), Err(Some(1214)));
+        assert_eq!(api.get("/").header("x", "a\nb").send().await.map_err(code), Err(Some(1214)));
+        let unwritable = std::collections::BTreeMap::from([(vec![1], 1)]);
+        assert_eq!(api.post("/").json(&unwritable).send().await.map_err(code), Err(None));
+    });
+    assert_eq!(format!("{key:?}"), "Secret(\"key\")");
 }

@@ -221,6 +221,10 @@ impl Reader<'_> {
             None => ResourceName::parse(name.as_str()).ok(),
         };
         let access = match table.get("access") {
+            Some(item) if kind == Some(ResourceKind::Secret) => {
+                self.bad(&format!("{key}.access"), "a secret has none", item.span());
+                None
+            }
             Some(item) => self.value(&format!("{key}.access"), item, DataAccess::parse),
             None => Some(DataAccess::default()),
         };

@@ -77,7 +77,8 @@ fn bindings_are_read_with_what_they_leave_out() {
 fn a_binding_of_another_form_is_refused_with_its_place() {
     for (declared, code, says) in [
         ("links = { access = \"write\" }", "MF0207", "it needs a `kind`"),
-        ("links = { kind = \"files\" }", "MF0207", "one of kv, cache, object, volume"),
+        ("links = { kind = \"files\" }", "MF0207", "one of kv, cache, object, volume, http, secret"),
+        ("links = { kind = \"secret\", access = \"read\" }", "MF0207", "a secret has none"),
         ("links = { kind = \"kv\", access = \"admin\" }", "MF0207", "one of read, write"),
         ("links = { kind = \"kv\", resource = \"a/b\" }", "MF0207", "1 to 63 characters"),
         ("links = { kind = true }", "MF0207", "it must be a string"),

@@ -7,6 +7,9 @@ use crate::{BindingName, FunctionName, ParseError, ResourceName};
 /// Bindings of one function, at most.
 pub const BINDINGS_MAX: usize = 16;
 
+/// What a kind is told by.
+const KINDS: &str = "one of kv, cache, object, volume, http, secret";
+
 /// What a resource is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,11 +22,15 @@ pub enum ResourceKind {
     Object,
     /// Files by path.
     Volume,
+    /// A server that is asked over HTTP.
+    Http,
+    /// A value that a request to a server may carry, and nobody reads.
+    Secret,
 }
 
 impl ResourceKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Kv, Self::Cache, Self::Object, Self::Volume];
+    pub const ALL: [Self; 6] = [Self::Kv, Self::Cache, Self::Object, Self::Volume, Self::Http, Self::Secret];
 
     /// The word in the manifest, in statements, on the wire and in the database.
     pub const fn as_str(self) -> &'static str {
@@ -32,13 +39,15 @@ impl ResourceKind {
             Self::Cache => "cache",
             Self::Object => "object",
             Self::Volume => "volume",
+            Self::Http => "http",
+            Self::Secret => "secret",
         }
     }
 
     /// Whether the data broker of a node reaches it, and not the node itself.
     pub const fn is_of_broker(self) -> bool {
         match self {
-            Self::Kv | Self::Object | Self::Volume => true,
+            Self::Kv | Self::Object | Self::Volume | Self::Http | Self::Secret => true,
             Self::Cache => false,
         }
     }
@@ -48,7 +57,7 @@ impl ResourceKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| ParseError::new("kind of a resource", text, "one of kv, cache, object, volume"))
+            .ok_or_else(|| ParseError::new("kind of a resource", text, KINDS))
     }
 }
 
@@ -65,13 +74,13 @@ impl std::fmt::Display for ResourceKind {
     }
 }
 
-/// What may be done with the data of a resource. The greater includes the less.
+/// What may be done with a resource. The greater includes the less.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum DataAccess {
-    /// To look.
+    /// To look; of a server, to ask what changes nothing there; of a secret, to use it.
     #[default]
     Read,
     /// To look and to change.

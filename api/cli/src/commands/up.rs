@@ -134,6 +134,10 @@ pub(crate) struct Up {
     /// Where files of volumes lie, file:///DIRECTORY or nfs://HOST/EXPORT, instead of a directory of the home; kept from then on.
     #[arg(long, value_name = "URL", env = "MFAAS_VOLUMES_URL")]
     volumes_url: Option<String>,
+    /// Which servers functions may ask over HTTP, and with which secrets (docs/operations.md); none at first, then as before. The broker's
+    /// user (mfaas-broker for root) has to be able to read it and what it names.
+    #[arg(long, value_name = "FILE", env = "MFAAS_HTTP_FILE")]
+    http_file: Option<PathBuf>,
     /// A directory in which the private database keeps its write-ahead log, which its user (mfaas-pg for root) has to be able to
     /// write; none at first, then as before, "" for none. With a base backup it leads to any moment in between.
     #[arg(long, value_name = "DIR", value_parser = wal_archive_of)]
@@ -217,6 +221,7 @@ impl Up {
             data_database_url: self.data_database_url.clone(),
             objects_url: self.objects_url.clone(),
             volumes_url: self.volumes_url.clone(),
+            http_file: absolute(&self.http_file)?,
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_abi::{KvExpiry, KvReply, KvRequest};
-use mfaas_ident::VersionNumber;
+use mfaas_ident::{DataAccess, VersionNumber};
 use mfaas_kv::Store;
 use mfaas_test_postgres::{Cluster, OWNER};
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use crate::broker::Stores;
 use crate::config::Bounds;
 
 mod callees;
+mod http;
 mod objects;
 mod volumes;
 
@@ -31,7 +32,7 @@ async fn broker() -> Arc<Broker> {
 async fn broker_within(bounds: &Bounds) -> (Arc<Broker>, String) {
     let database = Cluster::get().create_database();
     let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
-    (Arc::new(Broker::new(Stores { store, objects: None, volumes: None }, 8, bounds)), database)
+    (Arc::new(Broker::new(Stores::of(store), 8, bounds)), database)
 }
 
 /// A node, from the side of the test.
@@ -93,7 +94,8 @@ impl TestNode {
         operation: Vec<u8>,
     ) {
         let (resource, request) = ("orders".parse().unwrap(), operation[4..].to_vec());
-        self.tell(ToBroker::Operate { call, id, resource, kind, access, request }).await;
+        let secrets = Vec::new();
+        self.tell(ToBroker::Operate { call, id, resource, kind, access, secrets, request }).await;
     }
 
     /// What came of an operation: its bytes, or the number of a code.
@@ -237,7 +239,8 @@ async fn what_a_call_may_not_do_has_a_code() {
     assert_eq!(node.does(call, WRITE, &all).await.0, Err(codes::MF1202.number()));
     // What is no request.
     let (resource, kind, request) = ("orders".parse().unwrap(), ResourceKind::Kv, b"\xff".to_vec());
-    node.tell(ToBroker::Operate { call, id: 1, resource, kind, access: WRITE, request }).await;
+    node.tell(ToBroker::Operate { call, id: 1, resource, kind, access: WRITE, secrets: vec![], request })
+        .await;
     let outcome = node.next().await;
     assert!(matches!(outcome, FromBroker::Outcome { code: 1207, .. }), "{outcome:?}");
 }

@@ -44,11 +44,17 @@ impl DataChange {
             Self::Function { function, after: false, .. } => return format!("no longer calls `{function}`"),
             Self::Resource { kind, resource, before, after } => (kind, resource, before, after),
         };
-        let what = match (before, after) {
-            (_, Some(DataAccess::Write)) => "now also writes",
-            (Some(DataAccess::Write), Some(DataAccess::Read)) => "no longer writes",
-            (_, Some(DataAccess::Read)) => "now also reads",
-            (_, None) => "no longer reaches",
+        let what = match (kind, before, after) {
+            (ResourceKind::Secret, _, Some(_)) => "now also uses",
+            (ResourceKind::Http, _, Some(DataAccess::Write)) => "now also sends anything to",
+            (ResourceKind::Http, Some(DataAccess::Write), Some(DataAccess::Read)) => {
+                "no longer sends but GET to"
+            }
+            (ResourceKind::Http, _, Some(DataAccess::Read)) => "now also sends GET to",
+            (_, _, Some(DataAccess::Write)) => "now also writes",
+            (_, Some(DataAccess::Write), Some(DataAccess::Read)) => "no longer writes",
+            (_, _, Some(DataAccess::Read)) => "now also reads",
+            (_, _, None) => "no longer reaches",
         };
         format!("{what} {kind} `{resource}`")
     }

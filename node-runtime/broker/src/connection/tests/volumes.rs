@@ -32,7 +32,7 @@ impl World {
     }
 
     async fn holds(&self, condition: &str) -> bool {
-        self.broker.write_file_audit().await;
+        self.broker.audit.write(&self.broker.store).await;
         let check = format!("SET search_path = mfaas_data; DO $$ BEGIN ASSERT {condition}; END $$");
         Cluster::get().psql(&self.database, &check)
     }
@@ -41,7 +41,7 @@ impl World {
 async fn over(database: &str, directory: &std::path::Path, bounds: &Bounds) -> Arc<Broker> {
     let store = Store::open(&Cluster::get().url(database, OWNER), 8, 0).await.unwrap();
     let volumes = VolumeStore::open(&format!("file://{}", directory.display()), bounds).unwrap();
-    Arc::new(Broker::new(Stores { store, objects: None, volumes: Some(volumes) }, 8, bounds))
+    Arc::new(Broker::new(Stores { volumes: Some(volumes), ..Stores::of(store) }, 8, bounds))
 }
 
 impl TestNode {
@@ -276,7 +276,8 @@ async fn operations_of_a_volume_that_hangs_keep_nobody_else() {
     // Another volume of one of them.
     let (call, _) = node.begin("acme").await;
     let (resource, kind, request) = ("other".parse().unwrap(), ResourceKind::Volume, size[4..].to_vec());
-    node.tell(ToBroker::Operate { call, id: 7, resource, kind, access: READ, request }).await;
+    node.tell(ToBroker::Operate { call, id: 7, resource, kind, access: READ, secrets: vec![], request })
+        .await;
     assert_eq!(node.outcome(call).await.0, Ok(vec![0]));
     drop(hanging);
     for _ in 0..200 {

@@ -36,7 +36,7 @@ fn one_tenant_does_not_fill_the_way_to_the_broker() {
     };
     let (call, id, kind, access) = (1, 1, ResourceKind::Kv, DataAccess::Write);
     let (resource, request) = ("orders".parse().unwrap(), vec![0; REQUEST_BYTES_MAX]);
-    let operate = ToBroker::Operate { call, id, resource, kind, access, request };
+    let operate = ToBroker::Operate { call, id, resource, kind, access, secrets: Vec::new(), request };
     let mut sent = 0;
     while link.send(connection, &tenant("acme"), &operate).is_ok() {
         sent += 1;

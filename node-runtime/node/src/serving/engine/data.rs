@@ -5,7 +5,8 @@
 //! node's own, takes effect after that. What a call may do is looked up with each operation and once more before its effects: a grant
 //! that was revoked counts at once.
 //!
-//! What a call writes to files is there at once. One that has done so does not run again, nor do those that made it.
+//! What a call writes to files is there at once, and so may be what it asks servers for. One that has done so does not run again, nor do
+//! those that made it.
 //!
 //! What a call did that another one made is part of that one, from its commit on; then all of it is looked at once more.
 
@@ -15,10 +16,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mfaas_abi::frame::{RequestFrame, encode_request};
-use mfaas_abi::{Status, VolumeRequest, split_binding};
+use mfaas_abi::{HttpRequest, Status, VolumeRequest, split_binding};
 use mfaas_broker_protocol::{Caller, CommitResult, REQUEST_BYTES_MAX, ToBroker};
 use mfaas_dispatch::{FunctionId, JobId, Moment, Outcome};
-use mfaas_ident::{Binding, DataAccess, ResourceKind, TraceParent};
+use mfaas_ident::{Binding, DataAccess, ResourceBinding, ResourceKind, ResourceName, TraceParent};
 use mfaas_ring::clock::ticks;
 use mfaas_rules::{Code, codes};
 use uuid::Uuid;
@@ -55,6 +56,10 @@ const CALL_DEPTH_MAX: u32 = 16;
 /// Says which trace a request is part of.
 const TRACE_HEADER: &str = "traceparent";
 
+const NO_OPERATION: NotBegun =
+    NotBegun::new(codes::MF1207, "a secret is part of a request to a server, and nothing is asked of it");
+const NOT_GRANTED: NotBegun =
+    NotBegun::new(codes::MF1201, "the tenant is not granted the resource of this binding any more");
 const NO_BINDING: NotBegun = NotBegun::new(codes::MF1207, "the function has no such binding");
 const NOT_SERVED: NotBegun = NotBegun::new(codes::MF1210, "this node does not serve the function");
 
@@ -223,26 +228,21 @@ impl DataCalls {
         if request.len() > REQUEST_BYTES_MAX {
             return Err(NotBegun::new(codes::MF1202, "the operation has more bytes than one may have"));
         }
-        let access = self.grants.access(&served.key, binding).ok_or(NotBegun::new(
-            codes::MF1201,
-            "the tenant is not granted the resource of this binding any more",
-        ))?;
+        let access = self.grants.access(&served.key, binding).ok_or(NOT_GRANTED)?;
         let outcome = match binding.kind {
             ResourceKind::Cache => {
                 let what = (&binding.resource, access);
                 Some(self.caches.answer(&mut data.cached, what, request, at_once)?)
             }
-            ResourceKind::Kv | ResourceKind::Object | ResourceKind::Volume => {
+            ResourceKind::Secret => return Err(NO_OPERATION),
+            ResourceKind::Kv | ResourceKind::Object | ResourceKind::Volume | ResourceKind::Http => {
+                let secrets = self.secrets(data, served, (binding, request))?;
                 let at_broker = match &data.at_broker {
                     Some(at_broker) => at_broker,
                     None => data.at_broker.insert(self.begin(job, call)?),
                 };
                 let connection = at_broker.connection;
-                let changes_at_once = binding.kind == ResourceKind::Volume
-                    && access >= DataAccess::Write
-                    // Also what this node does not know, and a broker may.
-                    && VolumeRequest::decode(request).is_none_or(|request| request.changes());
-                if changes_at_once {
+                if access >= DataAccess::Write && changes_at_once(binding.kind, request) {
                     // Before it is sent: whether it arrives is not known.
                     data.lineage(call).begin();
                 }
@@ -252,6 +252,7 @@ impl DataCalls {
                     resource: binding.resource.clone(),
                     kind: binding.kind,
                     access,
+                    secrets,
                     request: request.to_vec(),
                 };
                 self.link.send(connection, &served.key.tenant, &message).map_err(|_| NotBegun::AWAY)?;
@@ -261,6 +262,27 @@ impl DataCalls {
         };
         data.used.note(served, place, access);
         Ok(outcome)
+    }
+
+    /// The secrets that a request to a server names by their bindings: each as any binding, one that the function has and may use.
+    fn secrets(
+        &self,
+        data: &mut DataCall,
+        served: &Arc<Served>,
+        (binding, request): (&ResourceBinding, &[u8]),
+    ) -> Result<Vec<ResourceName>, NotBegun> {
+        let headers = match HttpRequest::decode(request) {
+            Some(HttpRequest::Send { secrets, .. }) if binding.kind == ResourceKind::Http => secrets,
+            _ => return Ok(Vec::new()),
+        };
+        let secret = |place: u32| {
+            let binding = served.bindings.get(place as usize).and_then(Binding::resource);
+            let binding = binding.filter(|binding| binding.kind == ResourceKind::Secret).ok_or(NO_BINDING)?;
+            let access = self.grants.access(&served.key, binding).ok_or(NOT_GRANTED)?;
+            data.used.note(served, place, access);
+            Ok(binding.resource.clone())
+        };
+        headers.iter().map(|header| header.binding).map(secret).collect()
     }
 
     fn begin(&self, job: JobId, call: &Call) -> Result<AtBroker, NotBegun> {
@@ -596,7 +618,16 @@ impl UsedBindings {
     }
 }
 
-/// Why what a call changed did not take effect, where what it did to files is there: nobody is to try again without a look at that.
+/// Whether an operation may change something at once and for good: also what this node does not know, and a broker may.
+fn changes_at_once(kind: ResourceKind, request: &[u8]) -> bool {
+    match kind {
+        ResourceKind::Volume => VolumeRequest::decode(request).is_none_or(|request| request.changes()),
+        ResourceKind::Http => HttpRequest::decode(request).is_none_or(|request| request.changes()),
+        ResourceKind::Kv | ResourceKind::Cache | ResourceKind::Object | ResourceKind::Secret => false,
+    }
+}
+
+/// Why what a call changed did not take effect, where what it did at once is there: nobody is to try again without a look at that.
 fn code_of(lineage: Option<&Lineage>, code: Code) -> Code {
     let says_more = code == codes::MF1201 || code == codes::MF1206;
     if lineage.is_some_and(Lineage::has_begun) && !says_more { codes::MF1213 } else { code }

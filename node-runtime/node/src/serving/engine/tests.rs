@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod at_once;
 mod calls;
 mod data;
-mod files;
 mod waits;
 
 use std::cell::{Cell, RefCell};

@@ -174,6 +174,7 @@ async fn a_call_that_changed_something_is_answered_when_that_has_taken_effect() 
         resource,
         kind: ResourceKind::Kv,
         access: DataAccess::Write,
+        secrets: vec![],
         request,
     };
     assert_eq!(operation, expected);

@@ -1,4 +1,4 @@
-//! What the database is told of bytes that lie elsewhere: that there is a store of them, and which files of volumes calls change.
+//! What the database is told of what lies elsewhere: that there is a store, and what calls change at once: files, and what servers have.
 
 use mfaas_ident::ResourceName;
 
@@ -23,51 +23,54 @@ impl StoreKind {
     }
 }
 
-/// What is done to a file.
+/// What is done at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileChangeKind {
-    /// It is made, if there is none.
+pub enum ChangeKind {
+    /// A file is made, if there is none.
     Create,
-    /// Bytes are put into it.
+    /// Bytes are put into a file.
     Write,
-    /// It is given another size.
+    /// A file is given another size.
     Truncate,
-    /// It is removed.
+    /// A file is removed.
     Remove,
+    /// A server is asked for something that may change what it has.
+    Request,
 }
 
-impl FileChangeKind {
+impl ChangeKind {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Write => "write",
             Self::Truncate => "truncate",
             Self::Remove => "remove",
+            Self::Request => "request",
         }
     }
 }
 
-/// A change of a file that is to be audited.
+/// A change that takes effect at once, and is to be audited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileChange<'a> {
-    /// The volume.
+pub struct AuditedChange<'a> {
+    /// The volume, or the server.
     pub resource: &'a ResourceName,
-    /// The file.
-    pub path: &'a str,
-    /// What is done to it.
-    pub kind: FileChangeKind,
+    /// The file, or the method and the path of the request.
+    pub target: &'a str,
+    /// What is done.
+    pub kind: ChangeKind,
 }
 
-/// All that a call has done to a file.
+/// All that a call has done of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileChanged {
+pub struct ChangeOutcome {
     /// As it was announced.
     pub id: i64,
     /// How many operations there were.
     pub operations: u32,
-    /// The bytes that were written, as far as that is known.
+    /// The bytes that were written or sent, as far as that is known.
     pub bytes: u64,
-    /// The first one, and the one behind the last.
+    /// Of a file: the first one, and the one behind the last.
     pub range: Option<(u64, u64)>,
     /// Whether one of the operations failed, which may have been done in part.
     pub has_failed: bool,
@@ -91,12 +94,8 @@ impl Store {
         self.change(insert.bind(kind.as_str())).await.map(drop)
     }
 
-    /// Announces that a call is about to change a file: the number under which [`Store::tell_file_changes`] tells what came of it.
-    pub async fn announce_file_change(
-        &self,
-        caller: &Caller,
-        change: &FileChange<'_>,
-    ) -> Result<i64, KvError> {
+    /// Announces that a call is about to change something: the number under which [`Store::complete_changes`] tells what came of it.
+    pub async fn announce_change(&self, caller: &Caller, change: &AuditedChange<'_>) -> Result<i64, KvError> {
         let insert = sqlx::query_scalar(
             "INSERT INTO audit (call, tenant, function, version, trace, resource, key_sha256, operation, bytes, keys, outcome)
              VALUES ($1, $2, $3, $4, $5, $6, sha256($7), $8, 0, 0, 'begun') RETURNING id",
@@ -107,13 +106,13 @@ impl Store {
         .bind(i64::from(caller.version.get()))
         .bind(caller.trace.as_deref())
         .bind(change.resource.as_str())
-        .bind(change.path.as_bytes())
+        .bind(change.target.as_bytes())
         .bind(change.kind.as_str());
         insert.fetch_one(&self.reads).await.map_err(KvError::Unavailable)
     }
 
-    /// Tells what came of changes of files that were announced.
-    pub async fn tell_file_changes(&self, changes: &[FileChanged]) -> Result<(), KvError> {
+    /// Tells what came of changes that were announced.
+    pub async fn complete_changes(&self, changes: &[ChangeOutcome]) -> Result<(), KvError> {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let update = sqlx::query(
             "UPDATE audit SET file_bytes = told.bytes, keys = told.operations, from_byte = told.from_byte,

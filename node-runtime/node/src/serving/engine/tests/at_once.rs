@@ -1,6 +1,7 @@
-//! Calls that have written to files: what they wrote is there, so they do not run again.
+//! Calls that have written to files or asked servers for a change: that is there, so they do not run again.
 
-use mfaas_abi::VolumeRequest;
+use mfaas_abi::frame::encode_request;
+use mfaas_abi::{HttpRequest, SecretForm, SecretHeader, VolumeRequest};
 use mfaas_broker_protocol::{CommitResult, ToBroker};
 use mfaas_dispatch::JobId;
 use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
@@ -13,13 +14,16 @@ use crate::serving::call::{Lineage, Parent, Reply};
 /// Places of bindings.
 const VALUES: u32 = 0;
 const FILES: u32 = 1;
+const SERVER: u32 = 2;
+const SECRET: u32 = 3;
 const RANK: u32 = 1;
 
-/// A node that serves `acme/hello@2`, which binds values and files, and its connection to the broker.
+/// A node that serves `acme/hello@2`, which binds values, files, a server and a secret, and its connection to the broker.
 async fn stage(broker: &TestBroker) -> (Stage, Side) {
     let stage = Stage::with(broker.services()).await;
     let side = broker.accept();
-    let image = || binding(&[ResourceKind::Kv, ResourceKind::Volume]);
+    let image =
+        || binding(&[ResourceKind::Kv, ResourceKind::Volume, ResourceKind::Http, ResourceKind::Secret]);
     assert_eq!(stage.define_image(image(), 7).await, []);
     stage.route_image(image(), granted(DataAccess::Write).as_ref());
     (stage, side)
@@ -28,9 +32,7 @@ async fn stage(broker: &TestBroker) -> (Stage, Side) {
 /// Asks for something, which the broker does.
 fn does(end: &mut WorkerEnd, side: &mut Side, call: u64, operation: &[u8]) {
     ask_for(end, 5, operation);
-    assert!(
-        matches!(side.next(), ToBroker::Operate { call: of, kind: ResourceKind::Volume, .. } if of == call)
-    );
+    assert!(matches!(side.next(), ToBroker::Operate { call: of, .. } if of == call));
     side.outcome(call, 5, b"", false);
     heard(end);
 }
@@ -51,6 +53,68 @@ async fn meets(stage: &Stage, end: &mut WorkerEnd, side: &mut Side, operation: &
 }
 
 type Met = tokio::task::JoinHandle<Result<Answered, CallError>>;
+
+/// A request to the server, which carries the secret of these bindings.
+fn send(method: &str, secrets: &[u32]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    encode_request(&mut frame, method, "/charges", [], b"").unwrap();
+    let secret = |binding: &u32| SecretHeader { binding: *binding, name: "x-key", form: SecretForm::Bare };
+    let secrets = secrets.iter().map(secret).collect();
+    HttpRequest::Send { exchange: 1, upload: None, secrets, frame: &frame }.encode(SERVER)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_has_asked_a_server_for_a_change_does_not_run_again() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let unknown = [&SERVER.to_le_bytes()[..], &[99]].concat();
+    for change in [send("POST", &[]), send("DELETE", &[SECRET]), unknown] {
+        let call = meets(&stage, &mut end, &mut side, &change).await;
+        assert_eq!(ended(call).await.unwrap_err(), CallError::NotCommitted(codes::MF1213));
+    }
+    let append = HttpRequest::Append { upload: 1, bytes: b"x" }.encode(SERVER);
+    for look in [send("GET", &[]), send("HEAD", &[SECRET]), append] {
+        let call = meets(&stage, &mut end, &mut side, &look).await;
+        next(&mut end);
+        reply(&mut end, b"again");
+        assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"again");
+    }
+}
+
+/// A request names secrets as what it is sent to: by bindings that the function has and may use.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_carries_secrets_that_the_function_binds() {
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let _call = stage.call();
+    next(&mut end);
+    for (operation, code) in [
+        (send("GET", &[SECRET, VALUES]), codes::MF1207),
+        (send("GET", &[SERVER]), codes::MF1207),
+        (send("GET", &[9]), codes::MF1207),
+        // It is nothing by itself.
+        ([&SECRET.to_le_bytes()[..], b"request"].concat(), codes::MF1207),
+    ] {
+        ask_for(&mut end, 4, &operation);
+        assert_eq!(heard(&mut end)[0].1, code.number());
+    }
+    ask_for(&mut end, 5, &send("GET", &[SECRET, SECRET]));
+    let (number, _, operation) = side.asked();
+    let ToBroker::Operate { kind: ResourceKind::Http, secrets, .. } = operation else {
+        panic!("{operation:?}")
+    };
+    assert_eq!(secrets, [orders(), orders()]);
+    side.outcome(number, 5, b"", false);
+    heard(&mut end);
+    stage.route_image(
+        binding(&[ResourceKind::Kv, ResourceKind::Volume, ResourceKind::Http, ResourceKind::Secret]),
+        None,
+    );
+    ask_for(&mut end, 6, &send("GET", &[]));
+    assert_eq!(heard(&mut end)[0].1, codes::MF1201.number(), "its grant was revoked");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_has_written_to_a_file_does_not_run_again() {
