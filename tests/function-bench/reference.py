@@ -189,15 +189,20 @@ def dd(query):
     return {"bytes": os.path.getsize(query["of"])}
 
 
+def order(query):
+    """Numbers of blocks, each once."""
+    count = query["blocks"]
+    if not query["is_random"]:
+        return range(count)
+    power, source = 1 << (count - 1).bit_length(), numbers(0)
+    # A number modulo a power of two follows from the one before modulo the same.
+    return [number for number in (next(source) % power for _ in range(power)) if number < count]
+
+
 def disk_io(query):
-    size, order, source = query["block"], list(range(query["blocks"])), numbers()
-    if query["is_random"]:
-        for at in range(len(order) - 1, 0, -1):
-            other = (next(source) >> 33) % (at + 1)
-            order[at], order[other] = order[other], order[at]
-    total = 0
+    size, total = query["block"], 0
     with open(query["path"], "wb" if query["writes"] else "rb") as file:
-        for offset in (number * size for number in order):
+        for offset in (number * size for number in order(query)):
             file.seek(offset)
             block = contents(offset, size) if query["writes"] else file.read(size)
             if query["writes"]:
@@ -206,9 +211,20 @@ def disk_io(query):
     return {"bytes": size * query["blocks"], "sum": total}
 
 
+def block_io(query):
+    """Of blocks that are kept one by one: what is read is what was written."""
+    size, total = query["block"], 0
+    for offset in (number * size for number in order(query)):
+        block = bytes(size) if query.get("zeros") else contents(offset, size)
+        total = (total * 31 + offset + sum(block)) & MASK
+    return {"bytes": size * query["blocks"], "sum": total}
+
+
 WORKLOADS = {
     "dd": dd,
     "disk-io": disk_io,
+    "object-io": block_io,
+    "scratch-io": block_io,
     "float": float_,
     "matmul": matmul,
     "linpack": linpack,

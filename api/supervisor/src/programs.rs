@@ -11,6 +11,10 @@ use crate::identity::Role;
 use crate::launch::{Launch, Siblings};
 use crate::layout::Home;
 
+/// What tenants may ask a broker for, where whoever starts it says so.
+const BOUND_VARIABLES: [&str; 3] =
+    ["MFAAS_DATA_OPERATIONS", "MFAAS_DATA_RESOURCE_MIB", "MFAAS_VOLUME_MIB_PER_SECOND"];
+
 /// Variables by which a program finds its way to others: proxies, certificates, and cargo's configuration file.
 const NETWORK_VARIABLES: [&str; 9] = [
     "HTTP_PROXY",
@@ -196,7 +200,7 @@ impl Programs<'_> {
         let node = rustix::process::geteuid().is_root().then(|| Role::Node.user().to_owned());
         let http_file = self.config.http_file.as_ref().map(|file| file.display().to_string());
         let settings = [("MFAAS_BROKER_USERS", node), ("MFAAS_HTTP_FILE", http_file)];
-        with_settings(self.with_metrics(launch, 7), settings)
+        inherited(with_settings(self.with_metrics(launch, 7), settings), &BOUND_VARIABLES)
     }
 
     /// `mfaas-builder` with one toolchain and one set of dependencies.

@@ -4,7 +4,7 @@
 //! request := u8 1 · u32 exchange · u8 0, or u8 1 · u32 upload · secrets · frame of a request
 //!          | u8 2 · u32 upload · bytes
 //!          | u8 3 · u32 exchange · u32 offset
-//! secrets := u8 count · count × ( u32 binding · bytes(header) · u8 form · bytes(user) )
+//! secrets := u8 count · count × u32 binding
 //! reply   := u32 bytes of the body · frame of a response
 //! ```
 
@@ -23,8 +23,8 @@ pub enum HttpRequest<'a> {
         exchange: u32,
         /// What was appended before and is the beginning of the body, and no upload any more.
         upload: Option<u32>,
-        /// Headers that are made of secrets.
-        secrets: Vec<SecretHeader<'a>>,
+        /// Secrets that it carries, by the function's bindings of them. In which headers, and how, is not the function's to say.
+        secrets: Vec<u32>,
         /// The frame of the request, with the last piece of the body.
         frame: &'a [u8],
     },
@@ -42,28 +42,6 @@ pub enum HttpRequest<'a> {
         /// Where the piece begins.
         offset: u32,
     },
-}
-
-/// A header whose value the function does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SecretHeader<'a> {
-    /// The function's binding of the secret.
-    pub binding: u32,
-    /// The name of the header, in lower case.
-    pub name: &'a str,
-    /// How the secret stands there.
-    pub form: SecretForm<'a>,
-}
-
-/// How a secret stands in a header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SecretForm<'a> {
-    /// As it is.
-    Bare,
-    /// Behind the word `Bearer`.
-    Bearer,
-    /// As the password of a user.
-    Basic(&'a str),
 }
 
 /// What came of it.
@@ -86,10 +64,6 @@ const SEND: u8 = 1;
 const APPEND: u8 = 2;
 const REST: u8 = 3;
 
-const BARE: u8 = 1;
-const BEARER: u8 = 2;
-const BASIC: u8 = 3;
-
 impl<'a> HttpRequest<'a> {
     /// The operation that asks this of a binding.
     pub fn encode(&self, binding: u32) -> Vec<u8> {
@@ -101,7 +75,7 @@ impl<'a> HttpRequest<'a> {
                 to.push(u8::from(upload.is_some()));
                 upload.iter().for_each(|upload| to.extend_from_slice(&upload.to_le_bytes()));
                 to.push(secrets.len() as u8);
-                secrets.iter().for_each(|secret| secret.encode(&mut to));
+                secrets.iter().for_each(|secret| to.extend_from_slice(&secret.to_le_bytes()));
                 to.extend_from_slice(frame);
             }
             Self::Append { upload, bytes } => {
@@ -131,7 +105,7 @@ impl<'a> HttpRequest<'a> {
                 };
                 let count = usize::from(from.byte()?);
                 (count <= HTTP_SECRETS_MAX).then_some(())?;
-                let secrets = (0..count).map(|_| SecretHeader::decode(&mut from)).collect::<Option<_>>()?;
+                let secrets = (0..count).map(|_| Some(from.u32()? as u32)).collect::<Option<_>>()?;
                 return Some(Self::Send { exchange, upload, secrets, frame: from.0 });
             }
             APPEND => Self::Append { upload: from.u32()? as u32, bytes: from.bytes()? },
@@ -156,33 +130,6 @@ impl<'a> HttpRequest<'a> {
 /// Whether a method asks a server for nothing but an answer.
 pub fn is_safe(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
-}
-
-impl<'a> SecretHeader<'a> {
-    fn encode(&self, to: &mut Vec<u8>) {
-        let (form, user) = match self.form {
-            SecretForm::Bare => (BARE, ""),
-            SecretForm::Bearer => (BEARER, ""),
-            SecretForm::Basic(user) => (BASIC, user),
-        };
-        to.extend_from_slice(&self.binding.to_le_bytes());
-        put_bytes(to, self.name.as_bytes());
-        to.push(form);
-        put_bytes(to, user.as_bytes());
-    }
-
-    fn decode(from: &mut Reader<'a>) -> Option<Self> {
-        let binding = from.u32()? as u32;
-        let name = core::str::from_utf8(from.bytes()?).ok()?;
-        let (form, user) = (from.byte()?, core::str::from_utf8(from.bytes()?).ok()?);
-        let form = match form {
-            BARE if user.is_empty() => SecretForm::Bare,
-            BEARER if user.is_empty() => SecretForm::Bearer,
-            BASIC => SecretForm::Basic(user),
-            _ => return None,
-        };
-        Some(Self { binding, name, form })
-    }
 }
 
 impl<'a> HttpReply<'a> {

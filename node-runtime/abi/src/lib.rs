@@ -30,7 +30,7 @@ pub use call::{
 pub use callee::CalleeReply;
 pub use content_type::ContentType;
 pub use fields::{split_binding, with_binding};
-pub use http::{HttpReply, HttpRequest, SecretForm, SecretHeader, is_safe};
+pub use http::{HttpReply, HttpRequest, is_safe};
 pub use kv::{KvExpiry, KvReply, KvRequest};
 pub use log::{Level, LogEntry, LogReader, log_entry_header};
 pub use object::{ObjectReply, ObjectRequest};
@@ -96,7 +96,7 @@ pub mod limits {
     pub const HTTP_BODY_BYTES_MAX: usize = BODY_BYTES_MAX;
     /// A piece of it that one operation brings or takes, in bytes: what stands before it in an outcome has room beside it.
     pub const HTTP_PIECE_BYTES_MAX: usize = 64 << 10;
-    /// Headers of one such request that are made of secrets.
+    /// Secrets that one such request carries.
     pub const HTTP_SECRETS_MAX: usize = 4;
     /// What comes of one operation, in bytes: so that an outcome always fits into what a call hears at once.
     pub const OUTCOME_BYTES_MAX: usize = 128 << 10;

@@ -9,7 +9,6 @@ use std::task::Poll;
 use mfaas_abi::{HttpRequest, KvRequest, ObjectRequest, VolumeRequest};
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceKind, ResourceName};
-use mfaas_rules::codes;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::broker::CHANGE_OPERATIONS;
@@ -92,9 +91,3 @@ impl Operation {
 
 /// What came of an operation, and whether the call now needs a commit.
 pub(crate) type Operated = (Result<Vec<u8>, Refusal>, bool);
-
-/// Its call, or its tenant's, hold more than they may.
-pub(crate) fn too_much() -> Operated {
-    let message = "calls that have not ended hold as much data as may be held";
-    (Err(Refusal::new(codes::MF1205, message)), true)
-}

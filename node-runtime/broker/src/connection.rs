@@ -24,7 +24,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc};
 use uuid::Uuid;
 
 use crate::broker::{Broker, TOO_MANY_OPERATIONS, of_store};
-use crate::call::{Call, Operated, Operation, too_much};
+use crate::call::{Call, Operated, Operation};
 use crate::data::{CallData, ChangedFiles};
 use crate::refusal::Refusal;
 use crate::turns::{Full, OPERATION_WEIGHT, Open};
@@ -253,8 +253,8 @@ async fn operate(
     if !has_room() {
         return Some(too_much());
     }
-    if operation.is_sent() {
-        return http::send(broker, call, data, open, &operation).await;
+    if operation.kind == ResourceKind::Http {
+        return http::operate(broker, call, data, open, &operation).await;
     }
     let Operation { resource, kind, access, request, .. } = operation;
     // Before the turn: an operation of the parent may have what is locked here and wait for one.
@@ -285,9 +285,9 @@ async fn operate(
             Some(of_volume) => volumes::answer(broker, (&call.caller, &mut data), &resource, of_volume).await,
             None => Err(Refusal::new(codes::MF1207, "the operation was not admitted")),
         },
-        ResourceKind::Http => http::answer(broker, (&call.caller, &mut data), &request),
-        ResourceKind::Secret => Err(Refusal::new(codes::MF1207, "a secret is part of a request to a server")),
-        ResourceKind::Cache => Err(Refusal::new(codes::MF1207, "a node has its caches itself")),
+        ResourceKind::Http | ResourceKind::Secret | ResourceKind::Cache => {
+            Err(Refusal::new(codes::MF1207, "nothing is asked of that here"))
+        }
     };
     turn.charge(answered.as_ref().map_or(0, Vec::len));
     broker.uploading.replace(tenant, before.1, data.uploads.bytes());
@@ -300,6 +300,12 @@ async fn operate(
     let needs_commit = data.transaction.needs_commit();
     call.needs_commit.fetch_or(needs_commit, Ordering::AcqRel);
     Some((answered, needs_commit))
+}
+
+/// The calls of its tenant hold more than they may.
+fn too_much() -> Operated {
+    let message = "calls that have not ended hold as much data as may be held";
+    (Err(Refusal::new(codes::MF1205, message)), true)
 }
 
 /// Lets what the call changed take effect, when what it had begun before has ended.
@@ -336,8 +342,9 @@ fn begin_with_parent<'a>(
         if let Some(parent) = &call.parent {
             let mut of_parent = parent.data.lock().await;
             begin_with_parent(broker, parent, &mut of_parent).await;
+            let before = data.held_bytes();
             data.transaction = of_parent.transaction.of_callee();
-            broker.held.replace(&call.caller.tenant, 0, data.held_bytes());
+            broker.held.replace(&call.caller.tenant, before, data.held_bytes());
         }
     })
 }

@@ -91,10 +91,6 @@ impl Answers {
         Ok(piece)
     }
 
-    pub(crate) fn give_up(&mut self, exchange: u32) {
-        self.0.remove(&exchange);
-    }
-
     fn bytes(&self) -> usize {
         self.0.values().map(Bytes::len).sum()
     }

@@ -5,6 +5,9 @@ use mfaas_ident::{DataAccess, ResourceName};
 use mfaas_kv::KvError;
 use mfaas_rules::{Code, codes};
 
+/// Bytes of a sentence.
+const MESSAGE_BYTES_MAX: usize = 1 << 10;
+
 /// Why an operation has not done what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -13,8 +16,11 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
+    /// A sentence that is too long is cut: it may repeat what a function wrote.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        let mut message = message.into();
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+        Self { code, message }
     }
 
     /// What an operation gives, or why that is too much.

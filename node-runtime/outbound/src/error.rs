@@ -62,7 +62,7 @@ pub enum SendError {
         why: &'static str,
     },
     /// The answer is larger than one may be.
-    #[error("the answer of `{server}` has more than {limit}")]
+    #[error("the request has arrived, and the answer of `{server}` has more than {limit}")]
     TooLong {
         /// The server.
         server: ResourceName,
@@ -70,7 +70,7 @@ pub enum SendError {
         limit: &'static str,
     },
     /// The answer shows a secret, or it cannot be known whether it does.
-    #[error("the answer of `{0}` is withheld: it shows a secret that was sent, or is compressed")]
+    #[error("the answer of `{0}` is withheld: it shows a secret, or is compressed or a part")]
     ShowsSecret(ResourceName),
     /// It is our fault.
     #[error("the secret `{0}` cannot be read at the moment")]

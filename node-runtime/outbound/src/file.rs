@@ -43,6 +43,12 @@ pub(crate) struct SecretEntry {
     pub(crate) file: PathBuf,
     /// Servers to which it may be sent.
     pub(crate) http: BTreeSet<ResourceName>,
+    /// The header that carries it; `authorization` if absent.
+    pub(crate) header: Option<String>,
+    /// The word before it; `Bearer` in `authorization` and none elsewhere if absent.
+    pub(crate) scheme: Option<String>,
+    /// It is the password of this user (`Basic`).
+    pub(crate) user: Option<String>,
 }
 
 impl File {

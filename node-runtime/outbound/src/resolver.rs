@@ -1,11 +1,16 @@
 //! Looks names up, and keeps of what is found what may be reached: a connection goes to one of these addresses and to no other, whatever
 //! the name leads to a moment later.
 
+use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
 
 use crate::addresses::Addresses;
+
+/// Lookups of one server's name at a time: each takes a thread as long as it lasts, also if nobody waits for it any more.
+const LOOKUPS: usize = 4;
 
 /// A name leads to nothing that may be reached.
 #[derive(Debug, thiserror::Error)]
@@ -13,18 +18,32 @@ use crate::addresses::Addresses;
 pub(crate) struct Forbidden;
 
 /// The resolver of this machine, without what may not be reached.
-#[derive(Debug)]
-pub(crate) struct Resolver(pub(crate) Arc<Addresses>);
+#[derive(Debug, Clone)]
+pub(crate) struct Resolver {
+    addresses: Arc<Addresses>,
+    lookups: Arc<Semaphore>,
+}
+
+impl Resolver {
+    pub(crate) fn within(addresses: Addresses) -> Self {
+        Self { addresses: Arc::new(addresses), lookups: Arc::new(Semaphore::new(LOOKUPS)) }
+    }
+}
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let addresses = Arc::clone(&self.0);
+        let Self { addresses, lookups } = self.clone();
         Box::pin(async move {
-            // Whoever connects puts the port in.
-            let mut found = tokio::net::lookup_host((name.as_str(), 0)).await?.peekable();
-            let is_there = found.peek().is_some();
-            let may: Vec<_> = found.filter(|found| addresses.may_be_reached(found.ip())).collect();
-            if may.is_empty() && is_there {
+            let permit = lookups.acquire_owned().await?;
+            let look_up = move || {
+                let _permit = permit;
+                // Whoever connects puts the port in.
+                (name.as_str(), 0).to_socket_addrs()
+            };
+            let found: Vec<_> = tokio::task::spawn_blocking(look_up).await??.collect();
+            let may = |found: &&std::net::SocketAddr| addresses.may_be_reached(found.ip());
+            let may: Vec<_> = found.iter().filter(may).copied().collect();
+            if may.is_empty() && !found.is_empty() {
                 return Err(Forbidden.into());
             }
             Ok(Box::new(may.into_iter()) as Addrs)

@@ -1,15 +1,16 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once};
 
-use axum::extract::{Request as Received, State};
+use axum::extract::{ConnectInfo, Request as Received, State};
 use axum::response::{AppendHeaders, IntoResponse, Response};
-use mfaas_abi::SecretForm;
 use mfaas_abi::frame::encode_headers;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+
+use reqwest::header::HeaderName;
 
 use super::*;
 
@@ -33,14 +34,20 @@ impl TestServer {
         let requests = Arc::<AtomicUsize>::default();
         let listener = TcpListener::bind((address, port)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = axum::Router::new().fallback(answer).with_state(Arc::clone(&requests));
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let state = (Arc::clone(&requests), Arc::<Mutex<String>>::default());
+        let router = axum::Router::new().fallback(answer).with_state(state);
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        tokio::spawn(async move { axum::serve(listener, service).await });
         Self { address, requests }
     }
 }
 
 /// What a path asks for; most tell what they were sent.
-async fn answer(State(requests): State<Arc<AtomicUsize>>, request: Received) -> Response {
+async fn answer(
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    State((requests, kept)): State<(Arc<AtomicUsize>, Arc<Mutex<String>>)>,
+    request: Received,
+) -> Response {
     requests.fetch_add(1, Ordering::Relaxed);
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
@@ -60,6 +67,19 @@ async fn answer(State(requests): State<Arc<AtomicUsize>>, request: Received) -> 
             response
         }
         "/bytes" => vec![b'x'; head.uri.query().unwrap().parse().unwrap()].into_response(),
+        "/part" => axum::http::StatusCode::PARTIAL_CONTENT.into_response(),
+        "/keep" => {
+            *kept.lock().unwrap() = sent("authorization").unwrap_or_default();
+            Response::default()
+        }
+        "/kept" => kept.lock().unwrap().clone().into_response(),
+        "/length" => {
+            let sent = sent("authorization").unwrap_or_default();
+            sent.split_once(' ')
+                .map_or(sent.clone(), |(scheme, rest)| format!("{scheme} + {}", rest.len()))
+                .into_response()
+        }
+        "/peer" => peer.port().to_string().into_response(),
         "/closes" => [("connection", "close")].into_response(),
         "/never" => std::future::pending().await,
         path => {
@@ -86,13 +106,15 @@ fn open(text: &str) -> Result<(Outbound, TempDir), OutboundError> {
     Ok((Outbound::open(&file("http.toml"))?, directory))
 }
 
+/// A table of the file: the server, by this name.
+fn at(server: &TestServer, name: &str) -> String {
+    let address = server.address;
+    format!("[http.{name}]\norigin = \"http://{address}\"\ncleartext = true\nnetworks = [\"127.0.0.0/8\"]\n")
+}
+
 /// One server, which may have the secret `key`.
 fn over(server: &TestServer) -> (Outbound, TempDir) {
-    let text = format!(
-        "[http.api]\norigin = \"http://{}\"\ncleartext = true\nnetworks = [\"127.0.0.0/8\"]\n\
-         [secret.key]\nfile = \"key\"\nhttp = [\"api\"]\n",
-        server.address
-    );
+    let text = at(server, "api") + "[secret.key]\nfile = \"key\"\nhttp = [\"api\"]\n";
     open(&text).unwrap()
 }
 
@@ -101,7 +123,7 @@ struct Asked {
     method: &'static str,
     path: String,
     headers: Vec<(&'static str, &'static str)>,
-    secrets: Vec<(&'static str, SecretForm<'static>)>,
+    secrets: Vec<ResourceName>,
     body: usize,
 }
 
@@ -110,19 +132,29 @@ impl Asked {
         Self { method: "GET", path: path.into(), headers: vec![], secrets: vec![], body: 0 }
     }
 
+    /// With the secret of this name.
+    fn with(secret: &str, path: &str) -> Self {
+        Self { secrets: vec![secret.parse().unwrap()], ..Self::get(path) }
+    }
+
     async fn of(self, outbound: &Outbound) -> Result<Answer, SendError> {
+        self.for_tenant(outbound, "acme").await
+    }
+
+    async fn for_tenant(self, outbound: &Outbound, tenant: &str) -> Result<Answer, SendError> {
         let mut bytes = Vec::new();
         let count = encode_headers(&mut bytes, self.headers).unwrap();
-        let secret = |(name, form)| (SecretHeader { binding: 1, name, form }, "key".parse().unwrap());
         let request = Request {
+            tenant: &tenant.parse().unwrap(),
             method: self.method,
             path: &self.path,
             headers: Headers::decode(count, &bytes).unwrap(),
-            secrets: self.secrets.into_iter().map(secret).collect(),
-            trace: Some("00-trace"),
+            secrets: &self.secrets,
+            trace: Some("00-trace".to_owned()),
             body: vec![b'x'; self.body].into(),
         };
-        outbound.send(&"api".parse().unwrap(), request).await
+        let server = "api".parse().unwrap();
+        outbound.send(outbound.prepare(&server, request)?).await
     }
 }
 
@@ -181,12 +213,14 @@ async fn what_may_not_be_asked_is_not_sent() {
     for path in ["", "a", "http://other/", "/a\\b", "/a#b"] {
         refused(Asked::get(path)).await;
     }
+    for method in ["GET", "HEAD"] {
+        refused(Asked { method, body: 1, ..Asked::get("/") }).await;
+    }
     for method in ["TRACE", "CONNECT", "get", ""] {
         refused(Asked { method, ..Asked::get("/") }).await;
     }
-    for name in RESERVED {
+    for name in crate::reserved::EXAMPLES.iter().chain(&["x-forwarded-for"]).copied() {
         assert!(refused(Asked { headers: vec![(name, "x")], ..Asked::get("/") }).await.contains(name));
-        refused(Asked { secrets: vec![(name, SecretForm::Bare)], ..Asked::get("/") }).await;
     }
     assert_eq!(server.requests.load(Ordering::Relaxed), 0);
     // What looks like another host is a path.
@@ -225,65 +259,81 @@ async fn a_server_that_is_not_there_has_not_answered() {
     );
 }
 
+/// A server that keeps what it is sent, and shows it to whoever asks.
 #[tokio::test]
 async fn a_secret_reaches_its_server_and_no_function() {
     let server = TestServer::start().await;
-    let (outbound, _directory) = over(&server);
-    for (name, form) in [
-        ("authorization", SecretForm::Bearer),
-        ("authorization", SecretForm::Basic("shop")),
-        ("x-api-key", SecretForm::Bare),
-    ] {
-        let asked = |path: &str| Asked { secrets: vec![(name, form)], ..Asked::get(path) };
-        assert_eq!(asked("/ok").of(&outbound).await.unwrap().status, 200);
-        let shown = asked("/headers").of(&outbound).await;
-        assert!(matches!(shown, Err(SendError::ShowsSecret(_))), "{name} {form:?}: {shown:?}");
-        // Without the check it would be there.
-        let url = outbound.servers.values().next().unwrap().url("/headers").unwrap();
-        let value = outbound.secrets.values().next().unwrap();
-        let value = value.value_for(&"key".parse().unwrap(), &"api".parse().unwrap()).await.unwrap();
-        let client = &outbound.servers.values().next().unwrap().client;
-        let sent = client.get(url).header(name, value.header(form).unwrap()).send().await.unwrap();
-        assert!(shows(sent.text().await.unwrap().as_bytes(), &value.traces()));
-    }
-    let asked =
-        |path: &str| Asked { secrets: vec![("authorization", SecretForm::Bearer)], ..Asked::get(path) };
-    for path in ["/in-header", "/compressed"] {
-        let answer = asked(path).of(&outbound).await;
+    let (outbound, directory) = over(&server);
+    assert_eq!(Asked::with("key", "/ok").of(&outbound).await.unwrap().status, 200);
+    for path in ["/headers", "/in-header", "/compressed", "/part"] {
+        let answer = Asked::with("key", path).of(&outbound).await;
         assert!(matches!(answer, Err(SendError::ShowsSecret(_))), "{path}: {answer:?}");
     }
-    assert!(Asked::get("/compressed").of(&outbound).await.is_ok(), "nothing was sent that it could show");
-    let part = Asked { headers: vec![("range", "bytes=0-3")], ..asked("/headers") }.of(&outbound).await;
+    // Also where another request has brought it there.
+    let keeps = Asked { method: "PUT", ..Asked::with("key", "/keep") };
+    assert_eq!(keeps.of(&outbound).await.unwrap().status, 200);
+    let kept = Asked::get("/kept").of(&outbound).await;
+    assert!(matches!(kept, Err(SendError::ShowsSecret(_))), "{kept:?}");
+    // And when it has been replaced.
+    std::fs::write(directory.path().join("key"), "another-value-of-the-key").unwrap();
+    let kept = Asked::get("/kept").of(&outbound).await;
+    assert!(matches!(kept, Err(SendError::ShowsSecret(_))), "{kept:?}");
+    let part = Asked { headers: vec![("range", "bytes=0-3")], ..Asked::get("/ok") }.of(&outbound).await;
     assert!(matches!(part, Err(SendError::Request(_))), "{part:?}");
     // What a function writes there itself is replaced.
-    let asked = Asked { headers: vec![("authorization", "mine")], ..asked("/in-header") };
+    let asked = Asked { headers: vec![("authorization", "mine")], ..Asked::with("key", "/in-header") };
     assert!(matches!(asked.of(&outbound).await, Err(SendError::ShowsSecret(_))));
+}
+
+/// Without the check it is there: of a server that has no secrets, nothing is withheld.
+#[tokio::test]
+async fn without_secrets_nothing_is_withheld() {
+    let server = TestServer::start().await;
+    let (outbound, _directory) = open(&at(&server, "api")).unwrap();
+    let asked = |path: &str| Asked { headers: vec![("authorization", KEY)], ..Asked::get(path) };
+    assert!(text(&asked("/headers").of(&outbound).await.unwrap()).contains(KEY));
+    for path in ["/in-header", "/compressed", "/part"] {
+        assert!(asked(path).of(&outbound).await.is_ok(), "{path}");
+    }
+    let part = Asked { headers: vec![("range", "bytes=0-3")], ..Asked::get("/ok") };
+    assert!(part.of(&outbound).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_secret_is_sent_where_the_operator_says_and_as_it_is_then() {
     let server = TestServer::start().await;
     let of = |http: &str| {
-        let address = server.address;
-        let servers = ["api", "other"].map(|name| {
-            format!("[http.{name}]\norigin = \"http://{address}\"\ncleartext = true\nnetworks = [\"127.0.0.1/32\"]\n")
-        });
-        open(&format!("{}[secret.key]\nfile = \"key\"\nhttp = [\"{http}\"]\n", servers.concat())).unwrap()
+        let servers = at(&server, "api") + &at(&server, "other");
+        open(&format!("{servers}[secret.key]\nfile = \"key\"\nhttp = [\"{http}\"]\n")).unwrap()
     };
-    let asked = || Asked { secrets: vec![("x-api-key", SecretForm::Bare)], ..Asked::get("/") };
     let (outbound, _directory) = of("other");
-    let elsewhere = asked().of(&outbound).await;
+    let elsewhere = Asked::with("key", "/").of(&outbound).await;
     assert!(matches!(elsewhere, Err(SendError::Elsewhere { .. })), "{elsewhere:?}");
+    let unknown = Asked::with("none", "/").of(&outbound).await;
+    assert!(matches!(unknown, Err(SendError::Unknown(_))), "{unknown:?}");
     assert_eq!(server.requests.load(Ordering::Relaxed), 0);
     let (outbound, directory) = of("api");
-    asked().of(&outbound).await.unwrap();
     let key = directory.path().join("key");
-    std::fs::write(&key, "another value\n").unwrap();
-    let shown = Asked { secrets: vec![("authorization", SecretForm::Bare)], ..Asked::get("/in-header") };
-    assert!(matches!(shown.of(&outbound).await, Err(SendError::ShowsSecret(_))), "the new one is sent");
+    std::fs::write(&key, "another-value-of-the-key\n").unwrap();
+    assert_eq!(text(&Asked::with("key", "/length").of(&outbound).await.unwrap()), "Bearer + 24");
     std::fs::remove_file(&key).unwrap();
-    let unreadable = asked().of(&outbound).await;
-    assert!(matches!(unreadable, Err(SendError::Unreadable(_))), "{unreadable:?}");
+    for asked in [Asked::with("key", "/"), Asked::get("/")] {
+        let unreadable = asked.of(&outbound).await;
+        assert!(matches!(unreadable, Err(SendError::Unreadable(_))), "{unreadable:?}");
+    }
+}
+
+/// Whatever one tenant sends stands before nothing of another one.
+#[tokio::test]
+async fn tenants_share_no_connection() {
+    let server = TestServer::start().await;
+    let (outbound, _directory) = over(&server);
+    let peer = async |tenant: &str| {
+        text(&Asked::get("/peer").for_tenant(&outbound, tenant).await.unwrap()).to_owned()
+    };
+    let (first, again, other) = (peer("acme").await, peer("acme").await, peer("evil").await);
+    assert_eq!(first, again, "a tenant keeps its connection");
+    assert_ne!(first, other);
 }
 
 #[test]
@@ -308,6 +358,7 @@ fn a_file_that_cannot_be_used_is_refused() {
         ("[secret.key]\nfile = \"key\"".to_owned(), "http"),
         ("[secret.key]\nfile = \"none\"\nhttp = []".to_owned(), "none"),
         ("[secret.key]\nfile = \"http.toml\"\nhttp = []".to_owned(), "one line"),
+        ("[secret.key]\nfile = \"key\"\nhttp = []\nuser = \"a:b\"".to_owned(), "no `:`"),
         ("[http.\"A b\"]\norigin = \"https://a.example\"".to_owned(), "A b"),
     ] {
         let error = open(&text).unwrap_err().to_string();

@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use mfaas_abi::frame::{RequestFrame, encode_request};
-use mfaas_abi::limits::HTTP_PIECE_BYTES_MAX;
-use mfaas_abi::{HttpReply, HttpRequest as Operation, SecretForm, SecretHeader};
+use mfaas_abi::limits::{HTTP_BODY_BYTES_MAX, HTTP_PIECE_BYTES_MAX};
+use mfaas_abi::{HttpReply, HttpRequest as Operation};
 
 use crate::binding::{
     Access, Binding, DataError, Declared, Manifest, Read, Write, ask, new_number, place_of, split_last,
@@ -33,7 +33,7 @@ use crate::{Error, Response};
 /// }
 ///
 /// pub async fn handle(order: String, payments: Http<Payments, Write>, key: Secret<PaymentsKey>) -> Result<String, Error> {
-///     let answer = payments.post("/v1/charges").bearer_auth(&key).json(&order).send().await?;
+///     let answer = payments.post("/v1/charges").secret(&key).json(&order).send().await?;
 ///     if !answer.is_success() {
 ///         return Err(Error::new(format!("the charge was refused: {}", answer.status())));
 ///     }
@@ -65,7 +65,7 @@ pub struct Http<B, A = Read> {
 }
 
 /// A value of the site that a request to a server carries, which the function itself never sees: a parameter of a handler. The site says to
-/// which servers it may be sent.
+/// which servers it may be sent, and which header carries it.
 pub struct Secret<B> {
     place: u32,
     marker: PhantomData<fn() -> B>,
@@ -79,25 +79,10 @@ pub struct HttpRequest {
     method: &'static str,
     path: String,
     headers: Vec<(String, String)>,
-    secrets: Vec<Carried>,
+    secrets: Vec<u32>,
     body: Vec<u8>,
     /// Why it cannot be sent.
     wrong: Option<DataError>,
-}
-
-/// A header that is made of a secret.
-#[derive(Debug)]
-struct Carried {
-    secret: u32,
-    header: String,
-    form: Form,
-}
-
-#[derive(Debug)]
-enum Form {
-    Bare,
-    Bearer,
-    Basic(String),
 }
 
 /// What a server answered.
@@ -209,23 +194,9 @@ impl HttpRequest {
         self
     }
 
-    /// With a secret in the header `authorization`, behind the word `Bearer`.
-    pub fn bearer_auth<B: Binding>(self, secret: &Secret<B>) -> Self {
-        self.carrying("authorization", secret, Form::Bearer)
-    }
-
-    /// With a secret in the header `authorization`, as the password of a user.
-    pub fn basic_auth<B: Binding>(self, user: &str, secret: &Secret<B>) -> Self {
-        self.carrying("authorization", secret, Form::Basic(user.to_owned()))
-    }
-
-    /// With a secret as the value of a header.
-    pub fn secret_header<B: Binding>(self, name: &str, secret: &Secret<B>) -> Self {
-        self.carrying(name, secret, Form::Bare)
-    }
-
-    fn carrying<B: Binding>(mut self, name: &str, secret: &Secret<B>, form: Form) -> Self {
-        self.secrets.push(Carried { secret: secret.place, header: name.to_ascii_lowercase(), form });
+    /// With a secret, in the header that the site has for it, often `authorization`.
+    pub fn secret<B: Binding>(mut self, secret: &Secret<B>) -> Self {
+        self.secrets.push(secret.place);
         self
     }
 
@@ -256,17 +227,19 @@ impl HttpRequest {
         if let Some(wrong) = wrong {
             return Err(wrong);
         }
+        if body.len() > HTTP_BODY_BYTES_MAX {
+            return Err(DataError::of_node(1_202, b"a request has 1 MiB at most"));
+        }
         let exchange = new_number();
         let (before, last) = split_last(&body, HTTP_PIECE_BYTES_MAX);
-        for bytes in before.chunks(HTTP_PIECE_BYTES_MAX) {
-            ask(Operation::Append { upload: exchange, bytes }.encode(place)).await?;
-        }
         let mut frame = Vec::new();
         let headers = headers.iter().map(|(name, value)| (&**name, &**value));
         encode_request(&mut frame, method, &path, headers, last)
             .map_err(|error| DataError::of_node(1_214, error.to_string().as_bytes()))?;
+        for bytes in before.chunks(HTTP_PIECE_BYTES_MAX) {
+            ask(Operation::Append { upload: exchange, bytes }.encode(place)).await?;
+        }
         let upload = (!before.is_empty()).then_some(exchange);
-        let secrets = secrets.iter().map(Carried::as_header).collect();
         let request = Operation::Send { exchange, upload, secrets, frame: &frame };
         let answered = ask(request.encode(place)).await?;
         let Some(HttpReply::Answer { bytes, frame }) = HttpReply::decode(&answered, &request) else {
@@ -283,17 +256,6 @@ impl HttpRequest {
             body.extend_from_slice(&piece);
         }
         Ok(HttpResponse { status, headers, body })
-    }
-}
-
-impl Carried {
-    fn as_header(&self) -> SecretHeader<'_> {
-        let form = match &self.form {
-            Form::Bare => SecretForm::Bare,
-            Form::Bearer => SecretForm::Bearer,
-            Form::Basic(user) => SecretForm::Basic(user),
-        };
-        SecretHeader { binding: self.secret, name: &self.header, form }
     }
 }
 

@@ -96,6 +96,96 @@ fn the_files_of_function_bench_are_those_of_dd_and_python() {
     }
 }
 
+/// The same blocks as objects and in memory, and pictures of photos in either store.
+#[test]
+fn blocks_and_pictures_are_the_same_in_every_store() {
+    let stack = Stack::start();
+    for (resource, kind) in [("files", "volume"), ("blocks", "object"), ("pictures", "object")] {
+        stack.grant(resource, kind, "write");
+    }
+    let workloads = checkout().join("tests/function-bench");
+    for name in ["object-io", "scratch-io", "augment"] {
+        let _ = stack.deploy(&workloads.join(name)).ok();
+    }
+    let call = |name: &str, request: &Value| -> Value {
+        let url = format!("{}/f/default/{name}", stack.ingress());
+        let answer = stack.request("POST", &url, &[], request.to_string().into_bytes());
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        answer.json()
+    };
+    for (block, is_random, zeros) in
+        [(4 << 10, false, true), (4 << 10, true, false), (200 << 10, true, false)]
+    {
+        for writes in [true, false] {
+            if zeros && !writes {
+                continue;
+            }
+            let request = json!({"path": "a", "blocks": 11, "block": block, "from": 0, "count": 11, "writes": writes,
+                "is_random": is_random, "zeros": zeros});
+            let expected: Value =
+                serde_json::from_str(&reference("object-io", request.to_string().as_bytes())).unwrap();
+            for name in ["object-io", "scratch-io"] {
+                let said = call(name, &request);
+                assert_eq!(
+                    (&said["bytes"], &said["sum"]),
+                    (&expected["bytes"], &expected["sum"]),
+                    "{name} {request}"
+                );
+            }
+        }
+    }
+    // Of a part of them, in their order.
+    let part = json!({"path": "a", "blocks": 11, "block": 200 << 10, "from": 9, "count": 5, "writes": false, "is_random": true});
+    assert_eq!(call("object-io", &part)["bytes"], 2 * (200 << 10));
+    let pictures: Vec<Value> = [true, false]
+        .into_iter()
+        .map(|in_files| {
+            call("augment", &json!({"photos": 3, "in_files": in_files, "makes": true}));
+            call("augment", &json!({"photos": 3, "in_files": in_files}))
+        })
+        .collect();
+    assert_eq!(pictures[0]["bytes"], pictures[1]["bytes"]);
+    assert_eq!(pictures[0]["uploads_ns"].as_array().unwrap().len(), 3);
+    let picture = std::fs::read(stack.home().join("volumes/files/picture-2.jpg")).unwrap();
+    let mut decoder = zune_jpeg::JpegDecoder::new(zune_jpeg::zune_core::bytestream::ZCursor::new(&picture));
+    assert!(decoder.decode().is_ok_and(|pixels| pixels.len() == 800 * 600 * 3));
+    assert_eq!(decoder.info().map(|info| (info.width, info.height)), Some((600, 800)));
+}
+
+/// The short form of `scripts/bench-storage`, in a running installation: what it writes down, and that its files are those of `dd` and Python.
+#[test]
+fn the_benchmark_of_storage_measures() {
+    let stack = Stack::start();
+    let directory = tempfile::tempdir().unwrap();
+    let [json, svg] = ["storage.json", "storage.svg"].map(|name| directory.path().join(name));
+    let line = format!(
+        "{} --quick --running {} --programs {} --json {} --svg {}",
+        checkout().join("scripts/bench-storage").display(),
+        stack.home().display(),
+        mfaas_harness::programs().display(),
+        json.display(),
+        svg.display()
+    );
+    // Whether an aim is met says nothing in so few rounds.
+    let ran = stack.shell(&line, &checkout());
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let figures: Value =
+        serde_json::from_slice(&std::fs::read(&json).unwrap_or_else(|_| panic!("{said}"))).unwrap();
+    assert_eq!(
+        (&figures["missing"], &figures["same_files"]),
+        (&json!([]), &json!({"volume, directory": true})),
+        "{said}"
+    );
+    for store in ["scratch", "volume, directory", "object, directory"] {
+        let rates = figures["workloads"].as_array().unwrap().iter().filter(|row| row["store"] == store);
+        let rates: Vec<f64> = rates.map(|row| row["mb_per_second"].as_f64().unwrap()).collect();
+        assert!(rates.len() == 10 && rates.iter().all(|rate| *rate > 0.0), "{store}: {rates:?}");
+    }
+    assert_eq!(figures["readers"].as_array().unwrap().len(), 2);
+    assert_eq!(figures["pictures"].as_array().unwrap().len(), 4);
+    assert!(std::fs::read_to_string(&svg).unwrap().contains("</svg>"));
+}
+
 /// Samples of which the first feature, less the second, decides, but for a few.
 fn training() -> Value {
     let samples: Vec<Value> = (0..200_u32)

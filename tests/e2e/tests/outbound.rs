@@ -11,6 +11,8 @@ use std::time::Duration;
 use mfaas_harness::{Program, Stack, package, wait_for};
 
 const KEY: &str = "key-of-the-site-0123";
+/// A trace that a caller is in.
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 const SHOP: &str = r#"
 use mfaas::{Binding, Error, Http, Kv, Secret, Write, join_all};
@@ -26,6 +28,13 @@ pub struct Inside;
 
 impl Binding for Inside {
     const NAME: &'static str = "inside";
+    type Value = ();
+}
+
+pub struct Plain;
+
+impl Binding for Plain {
+    const NAME: &'static str = "plain";
     type Value = ();
 }
 
@@ -47,13 +56,14 @@ pub async fn handle(
     body: String,
     payments: Http<Payments, Write>,
     inside: Http<Inside>,
+    plain: Http<Plain>,
     key: Secret<Key>,
     counts: Kv<Counts, Write>,
 ) -> Result<String, Error> {
     let (what, rest) = body.split_once(' ').unwrap_or((&body, ""));
     match what {
         "pay" => {
-            let answer = payments.post("/charges").query("of", rest).bearer_auth(&key).json(rest).send().await?;
+            let answer = payments.post("/charges").query("of", rest).secret(&key).json(rest).send().await?;
             Ok(format!("{} {}", answer.status(), answer.text()?))
         }
         "large" => {
@@ -61,7 +71,11 @@ pub async fn handle(
             Ok(format!("{} {}", answer.status(), answer.body().len()))
         }
         "echo" => {
-            let answer = payments.get("/echo").bearer_auth(&key).send().await?;
+            let answer = payments.get("/echo").secret(&key).send().await?;
+            Ok(answer.text()?.to_owned())
+        }
+        "trace" => {
+            let answer = plain.get("/echo").send().await?;
             Ok(answer.text()?.to_owned())
         }
         "inside" => {
@@ -69,7 +83,7 @@ pub async fn handle(
             Ok(answer.text()?.to_owned())
         }
         "elsewhere" => {
-            let answer = inside.get("/").bearer_auth(&key).send().await?;
+            let answer = inside.get("/").secret(&key).send().await?;
             Ok(answer.text()?.to_owned())
         }
         "many" => {
@@ -90,6 +104,7 @@ pub async fn handle(
 const BINDINGS: &str = "[package.metadata.mfaas]\nbudget = \"50ms\"\n\n\
      [package.metadata.mfaas.bindings.payments]\nkind = \"http\"\naccess = \"write\"\n\n\
      [package.metadata.mfaas.bindings.inside]\nkind = \"http\"\n\n\
+     [package.metadata.mfaas.bindings.plain]\nkind = \"http\"\n\n\
      [package.metadata.mfaas.bindings.payments-key]\nkind = \"secret\"\n\n\
      [package.metadata.mfaas.bindings.counts]\nkind = \"kv\"\naccess = \"write\"\n\n\
      [dependencies]\nmfaas = \"0.1\"\n";
@@ -158,6 +173,7 @@ fn site(upstream: SocketAddr) -> (Stack, tempfile::TempDir) {
     let file = directory.path().join("http.toml");
     let text = format!(
         "[http.payments]\norigin = \"http://{upstream}\"\ncleartext = true\nnetworks = [\"127.0.0.1/32\"]\n\n\
+         [http.plain]\norigin = \"http://{upstream}\"\ncleartext = true\nnetworks = [\"127.0.0.1/32\"]\n\n\
          [http.inside]\norigin = \"http://localhost:{}\"\ncleartext = true\n\n\
          [secret.payments-key]\nfile = \"payments-key\"\nhttp = [\"payments\"]\n",
         upstream.port()
@@ -173,9 +189,12 @@ fn a_function_asks_servers_that_the_site_names_with_secrets_that_it_does_not_see
     let (upstream, address) = Upstream::start();
     let (stack, directory) = site(address);
     let shop = package("shop", SHOP, BINDINGS);
-    for (resource, kind, access) in
-        [("counts", "kv", "write"), ("payments", "http", "write"), ("inside", "http", "read")]
-    {
+    for (resource, kind, access) in [
+        ("counts", "kv", "write"),
+        ("payments", "http", "write"),
+        ("inside", "http", "read"),
+        ("plain", "http", "read"),
+    ] {
         stack.grant(resource, kind, access);
     }
     let report = stack.cli(["deploy", "--json", shop.path().to_str().unwrap()]).exits(3).json();
@@ -196,9 +215,16 @@ fn a_function_asks_servers_that_the_site_names_with_secrets_that_it_does_not_see
     assert_eq!(call("pay order 7").text(), "201 \"order 7\"");
     let bearer = format!("Bearer {KEY}");
     assert_eq!(upstream.had(), [("POST /charges?of=order%207 HTTP/1.1".to_owned(), bearer)]);
+    let url = format!("{}/f/default/shop", stack.ingress());
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
+    let traced = stack.request("POST", &url, &[("traceparent", &parent)], b"trace".to_vec()).text();
+    let is_part = |value: &str| {
+        value.len() == parent.len() && value.starts_with(&format!("00-{TRACE}-")) && value != parent
+    };
+    assert!(value(&traced, "traceparent").is_some_and(is_part), "{traced}");
     assert_eq!(call("large").text(), "201 200000");
     assert_eq!(call("many").text(), "20");
-    assert_eq!(upstream.had().len(), 21);
+    assert_eq!(upstream.had().len(), 22);
 
     // The secret is not shown, and goes nowhere else; and no function reaches what is inside.
     let echo = call("echo").text();
@@ -236,6 +262,7 @@ fn a_request_that_changes_something_is_sent_once() {
         ("counts", "kv", "write"),
         ("payments", "http", "write"),
         ("inside", "http", "read"),
+        ("plain", "http", "read"),
         ("payments-key", "secret", "read"),
     ] {
         stack.grant(resource, kind, access);

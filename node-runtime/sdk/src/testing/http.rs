@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use mfaas_abi::frame::{Headers, RequestFrame, encode_checked_response, encode_request};
+use mfaas_abi::frame::{FrameError, Headers, RequestFrame, encode_checked_response, encode_request};
 use mfaas_abi::limits::{HTTP_BODY_BYTES_MAX, HTTP_PIECE_BYTES_MAX};
-use mfaas_abi::{DONE, HttpReply, HttpRequest, SecretForm, SecretHeader};
+use mfaas_abi::{DONE, HttpReply, HttpRequest};
 use mfaas_shim::Outcome;
 
 use crate::{Access, Binding, Http, IntoResponse, Request, Response, Secret};
@@ -31,8 +31,8 @@ thread_local! {
     static ANSWERS: RefCell<Bodies> = const { RefCell::new(Bodies::new()) };
 }
 
-/// A server that answers as this closure does, for the parameter of a handler. Where a request carries a secret it says `secret:NAME`, with
-/// the name of its binding.
+/// A server that answers as this closure does, for the parameter of a handler. A secret is `Bearer secret:NAME` in `authorization`, with the
+/// name of its binding. What a node refuses to send (some headers, for example) is not refused here.
 pub fn http<B: Binding, A: Access, R: IntoResponse>(answer: impl Fn(Request) -> R + 'static) -> Http<B, A> {
     let place = ALL.with_borrow_mut(|all| {
         all.push(Rc::new(move |request| answer(request).into_response()));
@@ -89,29 +89,16 @@ pub(super) fn answer(server: u32, request: &[u8]) -> Option<Outcome> {
     Some(Outcome { code: DONE, bytes })
 }
 
-/// What the server gets.
-fn sent(
-    frame: &RequestFrame<'_>,
-    secrets: &[SecretHeader<'_>],
-    before: Vec<u8>,
-) -> Result<Request, mfaas_abi::frame::FrameError> {
-    let secrets: Vec<(&str, String)> = secrets
-        .iter()
-        .map(|secret| {
-            let name = SECRETS.with_borrow(|all| all.get(secret.binding as usize).copied());
-            let value = format!("secret:{}", name.unwrap_or_default());
-            (
-                secret.name,
-                match secret.form {
-                    SecretForm::Bare => value,
-                    SecretForm::Bearer => format!("Bearer {value}"),
-                    SecretForm::Basic(user) => format!("Basic {user}:{value}"),
-                },
-            )
-        })
-        .collect();
-    let own = frame.headers.iter().filter(|(name, _)| secrets.iter().all(|(secret, _)| secret != name));
-    let headers = own.chain(secrets.iter().map(|(name, value)| (*name, &**value)));
+/// What the server gets: a secret in the header that most have it in.
+fn sent(frame: &RequestFrame<'_>, secrets: &[u32], before: Vec<u8>) -> Result<Request, FrameError> {
+    const CARRIES: &str = "authorization";
+    let carried = secrets.iter().map(|secret| {
+        let name = SECRETS.with_borrow(|all| all.get(*secret as usize).copied());
+        format!("Bearer secret:{}", name.unwrap_or_default())
+    });
+    let carried: Vec<String> = carried.collect();
+    let own = frame.headers.iter().filter(|(name, _)| carried.is_empty() || *name != CARRIES);
+    let headers = own.chain(carried.iter().map(|value| (CARRIES, &**value)));
     let mut whole = Vec::new();
     encode_request(&mut whole, frame.method, frame.path, headers, &[&before, frame.body].concat())?;
     RequestFrame::decode(&whole).map(|frame| Request::from_frame(&frame))

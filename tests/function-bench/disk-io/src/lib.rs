@@ -1,4 +1,5 @@
-//! Writes the blocks of a file, each once, or reads them: from the first to the last, or in an order without order.
+//! Writes the blocks of a file, each once, or reads them: from the first to the last, or in an order without order. What was written lies on
+//! its disk then.
 
 use mfaas::{Binding, Error, Json, Volume, Write};
 use serde::{Deserialize, Serialize};
@@ -11,12 +12,13 @@ impl Binding for Files {
     type Value = ();
 }
 
-/// Which file, how many blocks it has and the bytes of each, and what is done with them.
+/// Which file, how many blocks it has and the bytes of each, and what is done with the first `count` of them in their order, or with all.
 #[derive(Debug, Deserialize)]
 pub struct Query {
     path: String,
     blocks: u64,
     block: usize,
+    count: Option<usize>,
     writes: bool,
     is_random: bool,
 }
@@ -32,11 +34,7 @@ pub struct Done {
 pub async fn handle(Json(query): Json<Query>, files: Volume<Files, Write>) -> Result<Json<Done>, Error> {
     let mut done = Done { bytes: 0, sum: 0 };
     let file = files.open_or_create(&query.path).await?;
-    let mut order: Vec<u64> = (0..query.blocks).collect();
-    if query.is_random {
-        shuffle(&mut order);
-    }
-    for number in order {
+    for number in order(query.blocks, query.is_random).take(query.count.unwrap_or(usize::MAX)) {
         let offset = number * query.block as u64;
         let block = if query.writes {
             let block = contents(offset, query.block);
@@ -52,6 +50,9 @@ pub async fn handle(Json(query): Json<Query>, files: Volume<Files, Write>) -> Re
         done.sum = done.sum.wrapping_mul(31).wrapping_add(bytes);
         done.bytes += block.len() as u64;
     }
+    if query.writes {
+        file.sync().await?;
+    }
     Ok(Json(done))
 }
 
@@ -60,10 +61,13 @@ fn contents(offset: u64, bytes: usize) -> Vec<u8> {
     (offset..offset + bytes as u64).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
 }
 
-fn shuffle(numbers: &mut [u64]) {
-    let mut state = 1_u64;
-    for at in (1..numbers.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        numbers.swap(at, ((state >> 33) % (at as u64 + 1)) as usize);
-    }
+/// Each number below `count` once. What is random about it is a generator that meets every number below a power of two.
+fn order(count: u64, is_random: bool) -> impl Iterator<Item = u64> {
+    let all = count.next_power_of_two();
+    let mut state = 0_u64;
+    let numbers = (0..all).map(move |at| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) % all;
+        if is_random { state } else { at }
+    });
+    numbers.filter(move |number| *number < count)
 }

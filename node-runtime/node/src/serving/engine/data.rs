@@ -271,7 +271,7 @@ impl DataCalls {
         served: &Arc<Served>,
         (binding, request): (&ResourceBinding, &[u8]),
     ) -> Result<Vec<ResourceName>, NotBegun> {
-        let headers = match HttpRequest::decode(request) {
+        let places = match HttpRequest::decode(request) {
             Some(HttpRequest::Send { secrets, .. }) if binding.kind == ResourceKind::Http => secrets,
             _ => return Ok(Vec::new()),
         };
@@ -282,7 +282,7 @@ impl DataCalls {
             data.used.note(served, place, access);
             Ok(binding.resource.clone())
         };
-        headers.iter().map(|header| header.binding).map(secret).collect()
+        places.into_iter().map(secret).collect()
     }
 
     fn begin(&self, job: JobId, call: &Call) -> Result<AtBroker, NotBegun> {

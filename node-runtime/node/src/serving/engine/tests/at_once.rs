@@ -1,7 +1,7 @@
 //! Calls that have written to files or asked servers for a change: that is there, so they do not run again.
 
 use mfaas_abi::frame::encode_request;
-use mfaas_abi::{HttpRequest, SecretForm, SecretHeader, VolumeRequest};
+use mfaas_abi::{HttpRequest, VolumeRequest};
 use mfaas_broker_protocol::{CommitResult, ToBroker};
 use mfaas_dispatch::JobId;
 use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
@@ -58,8 +58,7 @@ type Met = tokio::task::JoinHandle<Result<Answered, CallError>>;
 fn send(method: &str, secrets: &[u32]) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_request(&mut frame, method, "/charges", [], b"").unwrap();
-    let secret = |binding: &u32| SecretHeader { binding: *binding, name: "x-key", form: SecretForm::Bare };
-    let secrets = secrets.iter().map(secret).collect();
+    let secrets = secrets.to_vec();
     HttpRequest::Send { exchange: 1, upload: None, secrets, frame: &frame }.encode(SERVER)
 }
 
