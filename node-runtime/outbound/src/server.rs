@@ -20,7 +20,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const IDLE_MAX: usize = 8;
 const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Tenants that have connections; of those the one that has sent nothing for longest loses its own.
-const TENANTS_MAX: NonZeroUsize = NonZeroUsize::new(64).expect("more than none");
+const TENANTS_MAX: NonZeroUsize = NonZeroUsize::new(32).expect("more than none");
 
 /// A server, and connections to it.
 #[derive(Debug)]
