@@ -11,6 +11,7 @@ use super::*;
 /// Ends in the test below, for which names are looked up at 127.0.0.1.
 const WITH_OWN_NAMES: &str = r#"
 set -eu
+PATH=$PATH:/usr/sbin:/sbin
 ip link set lo up
 mount -t tmpfs none /run
 file=$(realpath -m /etc/resolv.conf)
