@@ -15,7 +15,7 @@ mod resolver;
 mod secret;
 mod server;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -156,8 +156,14 @@ impl Outbound {
                 "of a server that has secrets no parts of answers are asked for: they could be parts of one";
             return Err(SendError::Request(wrong.to_owned()));
         }
+        let mut carriers = HashSet::new();
         for name in request.secrets {
             let secret = self.secrets.get(name).ok_or_else(|| SendError::Unknown(name.clone()))?;
+            if !carriers.insert(&secret.header) {
+                return Err(SendError::Request(format!(
+                    "`{name}` and another secret are carried by one header"
+                )));
+            }
             if !secret.servers.contains(resource) {
                 return Err(SendError::Elsewhere { secret: name.clone(), server: resource.clone() });
             }

@@ -35,8 +35,9 @@ const RESERVED_PREFIX: &str = "x-forwarded-";
 pub(crate) fn header_name(name: &str) -> Result<HeaderName, SendError> {
     let header = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| SendError::Request("what names a header is no name of one".to_owned()))?;
-    // As it is sent, whatever its case was.
-    if RESERVED.contains(&header.as_str()) || header.as_str().starts_with(RESERVED_PREFIX) {
+    // As it is sent, whatever its case was; some servers read `_` as `-`.
+    let read = header.as_str().replace('_', "-");
+    if RESERVED.contains(&&*read) || read.starts_with(RESERVED_PREFIX) {
         return Err(SendError::Request(format!("the header `{header}` is not for a function to set")));
     }
     Ok(header)

@@ -31,7 +31,7 @@ const EARLIER_MAX: usize = 4;
 pub(crate) struct Secret {
     file: PathBuf,
     pub(crate) servers: BTreeSet<ResourceName>,
-    header: HeaderName,
+    pub(crate) header: HeaderName,
     form: Form,
     /// Values that it has had in this process.
     seen: Mutex<Vec<Value>>,

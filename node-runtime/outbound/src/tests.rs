@@ -219,7 +219,11 @@ async fn what_may_not_be_asked_is_not_sent() {
     for method in ["TRACE", "CONNECT", "get", ""] {
         refused(Asked { method, ..Asked::get("/") }).await;
     }
-    for name in crate::reserved::EXAMPLES.iter().chain(&["x-forwarded-for"]).copied() {
+    for name in crate::reserved::EXAMPLES
+        .iter()
+        .chain(&["x-forwarded-for", "x_forwarded_for", "transfer_encoding"])
+        .copied()
+    {
         assert!(refused(Asked { headers: vec![(name, "x")], ..Asked::get("/") }).await.contains(name));
     }
     assert_eq!(server.requests.load(Ordering::Relaxed), 0);
@@ -311,6 +315,10 @@ async fn a_secret_is_sent_where_the_operator_says_and_as_it_is_then() {
     let (outbound, _directory) = of("other");
     let elsewhere = Asked::with("key", "/").of(&outbound).await;
     assert!(matches!(elsewhere, Err(SendError::Elsewhere { .. })), "{elsewhere:?}");
+    let (twice, _directory) = of("api");
+    let asked = Asked { secrets: vec!["key".parse().unwrap(); 2], ..Asked::get("/") };
+    let twice = asked.of(&twice).await;
+    assert!(matches!(twice, Err(SendError::Request(_))), "{twice:?}");
     let unknown = Asked::with("none", "/").of(&outbound).await;
     assert!(matches!(unknown, Err(SendError::Unknown(_))), "{unknown:?}");
     assert_eq!(server.requests.load(Ordering::Relaxed), 0);
