@@ -10,6 +10,8 @@ pub const ABI_VERSION: u32 = 2;
 /// Flag of a [`Call`]: its memory is as it was when its handler began to wait, and the body of its request
 /// is a list of outcomes ([`crate::Records`]).
 pub const FLAG_RESUMED: u32 = 1;
+/// Flag of a [`Call`]: its function is a bulk function, and what depends on that has the larger bounds.
+pub const FLAG_BULK: u32 = 2;
 
 /// What the entry returns in the place of a [`Status`] when the handler waits. The body of the response is a list of operations
 /// ([`crate::Records`]), and nothing else of it counts.
@@ -26,7 +28,7 @@ pub const WAITS: u32 = 0x100;
 pub struct Call {
     /// [`ABI_VERSION`]; the shim refuses any other with [`Status::Aborted`].
     pub abi_version: u32,
-    /// [`FLAG_RESUMED`] or none.
+    /// [`FLAG_RESUMED`], [`FLAG_BULK`], both or none.
     pub flags: u32,
     /// Start of the arena, aligned to 4096. It begins with a zeroed [`ArenaHeader`].
     pub arena: *mut u8,

@@ -25,7 +25,8 @@ mod suspended;
 mod volume;
 
 pub use call::{
-    ABI_VERSION, ArenaHeader, Call, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span, WAITS,
+    ABI_VERSION, ArenaHeader, Call, FLAG_BULK, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span,
+    WAITS,
 };
 pub use callee::CalleeReply;
 pub use content_type::ContentType;
@@ -81,7 +82,7 @@ pub mod limits {
     /// An object, in bytes; and all that a call uploads and has not put yet.
     pub const OBJECT_BYTES_MAX: usize = 32 << 20;
     /// A piece of an object that one operation brings or takes, in bytes.
-    pub const OBJECT_PIECE_BYTES_MAX: usize = 120 << 10;
+    pub const OBJECT_PIECE_BYTES_MAX: usize = 128 << 10;
     /// A piece of a file that one operation brings or takes, in bytes.
     pub const VOLUME_PIECE_BYTES_MAX: usize = OBJECT_PIECE_BYTES_MAX;
     /// A path in a volume, in bytes.
@@ -98,15 +99,16 @@ pub mod limits {
     pub const HTTP_PIECE_BYTES_MAX: usize = 64 << 10;
     /// Secrets that one such request carries.
     pub const HTTP_SECRETS_MAX: usize = 4;
-    /// What comes of one operation, in bytes: so that an outcome always fits into what a call hears at once.
-    pub const OUTCOME_BYTES_MAX: usize = 128 << 10;
+    /// What comes of one operation, in bytes: a piece, and what stands before it.
+    pub const OUTCOME_BYTES_MAX: usize = OBJECT_PIECE_BYTES_MAX + (4 << 10);
 
-    /// All of these together, in bytes: a quarter of what a body may have.
+    /// All operations that a call begins before it waits, and all outcomes that it hears of at once, in bytes: 9/32 of what a body may
+    /// have, so that two pieces fit with what stands around them.
     pub const fn records_bytes_max(body_bytes_max: usize) -> usize {
-        body_bytes_max / 4
+        body_bytes_max / 32 * 9
     }
 
-    /// Memory in use of a call that waits, its arena and its image's data, in bytes: the other three quarters.
+    /// Memory in use of a call that waits, its arena and its image's data, in bytes: the rest.
     pub const fn state_bytes_max(body_bytes_max: usize) -> usize {
         body_bytes_max - records_bytes_max(body_bytes_max)
     }

@@ -30,12 +30,17 @@ pub enum OperationKind {
     /// A call of the function behind a binding: what stands behind the binding is the body of the request. Its outcome is a
     /// [`crate::CalleeReply`].
     Call = 4,
+    /// As [`Self::Data`], for one of several operations that are waited for together: the call need not go on for its end, unless
+    /// it failed or none of the kind `Data` is open.
+    Part = 5,
 }
 
 impl OperationKind {
     /// The kind with this number, if there is one. Numbers from a function are hostile.
     pub fn from_u32(number: u32) -> Option<Self> {
-        [Self::Sleep, Self::Cancel, Self::Data, Self::Call].into_iter().find(|kind| *kind as u32 == number)
+        [Self::Sleep, Self::Cancel, Self::Data, Self::Call, Self::Part]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
     }
 }
 
@@ -53,10 +58,10 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What stands in front of the bytes of a record, in bytes.
-const RECORD_HEAD_BYTES: usize = 12;
-
 impl Record<'_> {
+    /// What stands in front of the bytes of a record, in bytes.
+    pub const HEAD_BYTES: usize = 12;
+
     /// Appends the record to a list.
     pub fn append_to(&self, list: &mut Vec<u8>) {
         for word in [self.id, self.code, self.bytes.len() as u32] {
@@ -90,7 +95,7 @@ impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
     fn next(&mut self) -> Option<Record<'a>> {
-        let (head, rest) = self.rest.split_first_chunk::<RECORD_HEAD_BYTES>()?;
+        let (head, rest) = self.rest.split_first_chunk::<{ Record::HEAD_BYTES }>()?;
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (bytes, rest) = rest.split_at_checked(word(8) as usize)?;
         self.rest = rest;

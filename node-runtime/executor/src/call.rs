@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::frame::{FrameError, RequestParts};
 use mfaas_abi::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max};
-use mfaas_abi::{ABI_VERSION, FLAG_RESUMED, RequestRecord, ResponseRecord, Span, Status, WAITS};
+use mfaas_abi::{ABI_VERSION, FLAG_BULK, FLAG_RESUMED, RequestRecord, ResponseRecord, Span, Status, WAITS};
 use mfaas_ident::{Budget, MemoryLimit};
 use mfaas_inspect::verify::BUNDLE_BYTES;
 
@@ -397,6 +397,9 @@ impl Executor {
             Origin::Request => 0,
             Origin::Suspended(_) => FLAG_RESUMED,
         };
+        if self.call_memory.body_bytes_max() > BODY_BYTES_MAX {
+            call.flags |= FLAG_BULK;
+        }
         call.arena = arena;
         call.arena_bytes = memory.min(bytes);
         call.response = ResponseRecord::NONE;

@@ -75,6 +75,15 @@ pub(crate) fn memory_used(call_memory: &CallMemory, size: u8) -> usize {
     high_water.min(bytes)
 }
 
+/// The bytes of the arena from its start on that blocks of the function lie in, or lay in beneath such. What the function says,
+/// within what it could.
+pub(crate) fn memory_held(call_memory: &CallMemory, size: u8) -> usize {
+    let (arena, bytes) = call_memory.arena(size);
+    // SAFETY: INV-EXECUTOR-2. The arena begins with the header; every bit pattern is a number.
+    let top = unsafe { (*arena.cast::<ArenaHeader>()).top };
+    top.min(bytes)
+}
+
 /// Writes the response's frame, if the response is one. Nothing is allocated: no frame is larger than
 /// what the executor reserved.
 fn answer(

@@ -1,7 +1,7 @@
 //! Calls that wait: their memory, put aside in a frame and brought back to the same addresses.
 //!
 //! ```text
-//! state := head · used part of the arena · data of the image · its thread-locals
+//! state := head · arena up to the end of the last block · data of the image · its thread-locals
 //! ```
 //! Nothing else of a call lives while it waits: its handler has returned, so its stack is empty. Who keeps the frame
 //! meanwhile is trusted as far as a loader is: it may not know what the state means, and gives it back to the image that it is of.
@@ -88,8 +88,8 @@ pub(crate) fn save(
 ) -> Result<(), Unfit> {
     let body_bytes_max = call_memory.body_bytes_max();
     let operations = judge::bytes(call_memory, size, response.body).ok_or(Unfit::Record)?;
-    let used = judge::memory_used(call_memory, size);
-    let head = Head::of(image, size, used).ok_or(Unfit::Record)?;
+    let held = judge::memory_held(call_memory, size);
+    let head = Head::of(image, size, held).ok_or(Unfit::Record)?;
     let (bytes, most) = (head.state_bytes(), limits::state_bytes_max(body_bytes_max));
     if bytes > most {
         return Err(Unfit::State { bytes, most });
@@ -102,7 +102,7 @@ pub(crate) fn save(
     frame.extend_from_slice(&SuspendedFrame::head(operations.len()));
     frame.extend_from_slice(operations);
     frame.extend_from_slice(&head.encode());
-    frame.extend_from_slice(call_memory.arena_beginning(size, used));
+    frame.extend_from_slice(call_memory.arena_beginning(size, held));
     for run in [image.data, image.tls] {
         frame.extend_from_slice(run_bytes(run));
     }

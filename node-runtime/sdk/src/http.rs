@@ -8,7 +8,8 @@ use mfaas_abi::limits::{HTTP_BODY_BYTES_MAX, HTTP_PIECE_BYTES_MAX};
 use mfaas_abi::{HttpReply, HttpRequest as Operation};
 
 use crate::binding::{
-    Access, Binding, DataError, Declared, Manifest, Read, Write, ask, new_number, place_of, split_last,
+    Access, Binding, DataError, Declared, Manifest, READ_TOGETHER, Read, WRITTEN_TOGETHER, Write, ask,
+    ask_together, new_number, place_of, split_last,
 };
 use crate::input::FromRequest;
 use crate::{Error, Response};
@@ -236,9 +237,9 @@ impl HttpRequest {
         let headers = headers.iter().map(|(name, value)| (&**name, &**value));
         encode_request(&mut frame, method, &path, headers, last)
             .map_err(|error| DataError::of_node(1_214, error.to_string().as_bytes()))?;
-        for bytes in before.chunks(HTTP_PIECE_BYTES_MAX) {
-            ask(Operation::Append { upload: exchange, bytes }.encode(place)).await?;
-        }
+        let pieces = before.chunks(HTTP_PIECE_BYTES_MAX);
+        let appends = pieces.map(|bytes| Operation::Append { upload: exchange, bytes }.encode(place));
+        ask_together(appends, WRITTEN_TOGETHER, |_| Ok(())).await?;
         let upload = (!before.is_empty()).then_some(exchange);
         let request = Operation::Send { exchange, upload, secrets, frame: &frame };
         let answered = ask(request.encode(place)).await?;
@@ -247,13 +248,15 @@ impl HttpRequest {
         };
         let headers = frame.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let (status, headers, mut body) = (frame.status, headers.collect(), frame.body.to_vec());
-        while body.len() < bytes as usize {
-            let offset = body.len() as u32;
-            let piece = ask(Operation::Rest { exchange, offset }.encode(place)).await?;
-            if piece.is_empty() {
-                return Err(DataError::not_understood());
-            }
+        let rest = (body.len() as u32..bytes).step_by(HTTP_PIECE_BYTES_MAX);
+        let requests = rest.map(|offset| Operation::Rest { exchange, offset }.encode(place));
+        ask_together(requests, READ_TOGETHER, |piece| {
             body.extend_from_slice(&piece);
+            Ok(())
+        })
+        .await?;
+        if body.len() != bytes as usize {
+            return Err(DataError::not_understood());
         }
         Ok(HttpResponse { status, headers, body })
     }

@@ -9,7 +9,8 @@ use mfaas_abi::{ObjectReply, ObjectRequest};
 
 use crate::Response;
 use crate::binding::{
-    Access, Binding, DataError, Declared, Manifest, Read, Write, ask, new_number, place_of, split_last, text,
+    Access, Binding, DataError, Declared, Manifest, READ_TOGETHER, Read, WRITTEN_TOGETHER, Write, ask,
+    ask_together, new_number, place_of, split_last, text,
 };
 use crate::input::FromRequest;
 
@@ -104,28 +105,31 @@ impl<B: Binding, A: Access> Objects<B, A> {
         range: Range<u64>,
     ) -> Result<Option<Vec<u8>>, DataError> {
         let name = name.as_ref().as_bytes();
-        let mut got = Vec::new();
-        loop {
-            let offset = range.start.saturating_add(got.len() as u64);
-            let left = range.end.saturating_sub(offset).min(OBJECT_PIECE_BYTES_MAX as u64);
-            let request = ObjectRequest::Read { name, offset, bytes: left as u32 };
-            let answered = self.ask(&request).await?;
-            let (total, piece) = match answered.reply(&request)? {
-                ObjectReply::Piece(Some(piece)) => piece,
-                ObjectReply::Piece(None) => return Ok(None),
-                _ => return Err(DataError::not_understood()),
-            };
-            let end = range.end.min(total);
-            if got.is_empty() {
-                got.reserve_exact(end.saturating_sub(range.start) as usize);
+        let request = |offset: u64, end: u64| {
+            let bytes = end.saturating_sub(offset).min(OBJECT_PIECE_BYTES_MAX as u64) as u32;
+            ObjectRequest::Read { name, offset, bytes }
+        };
+        let first = request(range.start, range.end);
+        let answered = self.ask(&first).await?;
+        let Some((total, piece)) = answered.piece(&first)? else { return Ok(None) };
+        let end = range.end.min(total);
+        let mut got = Vec::with_capacity(end.saturating_sub(range.start) as usize);
+        got.extend_from_slice(piece);
+        let rest = (range.start..end).step_by(OBJECT_PIECE_BYTES_MAX).skip(1);
+        let requests = rest.map(|offset| request(offset, end).encode(self.place));
+        // What a call has read of an object stays the same: none of its pieces is shorter, and it has as many bytes as before.
+        ask_together(requests, READ_TOGETHER, |answered| match Answered(answered).piece(&first)? {
+            Some((same, piece)) if same == total => {
+                got.extend_from_slice(piece);
+                Ok(())
             }
-            got.extend_from_slice(piece);
-            if offset.saturating_add(piece.len() as u64) >= end {
-                return Ok(Some(got));
-            }
-            if piece.is_empty() {
-                return Err(DataError::not_understood());
-            }
+            _ => Err(DataError::not_understood()),
+        })
+        .await?;
+        if got.len() as u64 == end.saturating_sub(range.start) {
+            Ok(Some(got))
+        } else {
+            Err(DataError::not_understood())
         }
     }
 
@@ -161,10 +165,11 @@ impl<B: Binding> Objects<B, Write> {
         let (name, bytes) = (name.as_ref().as_bytes(), bytes.as_ref());
         let (before, last) = split_last(bytes, OBJECT_PIECE_BYTES_MAX);
         let upload = (!before.is_empty()).then(new_number);
-        for piece in before.chunks(OBJECT_PIECE_BYTES_MAX) {
-            self.ask(&ObjectRequest::Append { upload: upload.unwrap_or_default(), bytes: piece }).await?;
-        }
-        self.ask(&ObjectRequest::Put { name, upload, bytes: last }).await.map(drop)
+        let appends = before
+            .chunks(OBJECT_PIECE_BYTES_MAX)
+            .map(|bytes| ObjectRequest::Append { upload: upload.unwrap_or_default(), bytes });
+        let requests = appends.chain(std::iter::once(ObjectRequest::Put { name, upload, bytes: last }));
+        ask_together(requests.map(|request| request.encode(self.place)), WRITTEN_TOGETHER, |_| Ok(())).await
     }
 
     /// The same if there is no object of that name: whether there was none.
@@ -187,5 +192,13 @@ struct Answered(Vec<u8>);
 impl Answered {
     fn reply(&self, request: &ObjectRequest<'_>) -> Result<ObjectReply<'_>, DataError> {
         ObjectReply::decode(&self.0, request).ok_or_else(DataError::not_understood)
+    }
+
+    /// The bytes that the object has, and some of them.
+    fn piece(&self, request: &ObjectRequest<'_>) -> Result<Option<(u64, &[u8])>, DataError> {
+        match self.reply(request)? {
+            ObjectReply::Piece(piece) => Ok(piece),
+            _ => Err(DataError::not_understood()),
+        }
     }
 }

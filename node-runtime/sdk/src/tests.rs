@@ -373,8 +373,8 @@ fn objects_in_memory_do_what_a_nodes_do() {
             let behind = read.get_range("dir/a", bytes as u64 + 1..u64::MAX).await;
             assert_eq!(behind, Ok(Some(vec![])));
         }
-        // Two at the same time are not mixed.
-        let (one, other) = (vec![1; 2 * piece], vec![2; 2 * piece]);
+        // Two at the same time are not mixed, of more pieces than are asked for together.
+        let (one, other) = (vec![1; 9 * piece + 5], vec![2; 9 * piece + 6]);
         let (first, second) = join(files.put("one", &one), files.put("other", &other)).await;
         assert_eq!((first, second), (Ok(()), Ok(())));
         assert_eq!((read.get("one").await, read.get("other").await), (Ok(Some(one)), Ok(Some(other))));
@@ -416,6 +416,20 @@ fn files_in_memory_do_what_a_nodes_do() {
             assert_eq!(opened.read_at(0, end + 9).await.unwrap().len(), end);
             assert_eq!(opened.read_at(end as u64, 1).await, Ok(vec![]));
         }
+        // More pieces than are asked for together.
+        let many: Vec<u8> = (0..9 * piece + 5).map(|at| (at % 241) as u8).collect();
+        file.truncate(0).await.unwrap();
+        file.write_at(3, &many).await.unwrap();
+        for bytes in [many.len(), 8 * piece, 9 * piece, usize::MAX] {
+            let found = file.read_at(3, bytes).await.unwrap();
+            assert!(found == many[..bytes.min(many.len())], "{bytes} bytes: {}", found.len());
+        }
+        assert_eq!(file.read_at(u64::MAX, usize::MAX).await, Ok(vec![]));
+        file.truncate(0).await.unwrap();
+        assert_eq!(
+            join(file.write_at(0, &many), file.read_at(1 << 30, 4 * piece)).await,
+            (Ok(()), Ok(vec![]))
+        );
         file.sync().await.unwrap();
         journal.open_or_create("c").await.unwrap();
         let entries = read.list("", None, 1).await.unwrap();

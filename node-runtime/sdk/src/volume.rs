@@ -7,7 +7,10 @@ use mfaas_abi::limits::VOLUME_PIECE_BYTES_MAX;
 use mfaas_abi::{VolumeReply, VolumeRequest};
 
 use crate::Response;
-use crate::binding::{Access, Binding, DataError, Declared, Manifest, Read, Write, ask, place_of, text};
+use crate::binding::{
+    Access, Binding, DataError, Declared, Manifest, READ_TOGETHER, Read, WRITTEN_TOGETHER, Write, ask,
+    ask_together, place_of, text,
+};
 use crate::input::FromRequest;
 
 /// Files and directories, in a resource of the site that the function binds: a parameter of a handler.
@@ -164,22 +167,30 @@ impl<B: Binding, A: Access> File<B, A> {
 
     /// Those of `bytes` bytes from `offset` on that it has.
     pub async fn read_at(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, DataError> {
-        let mut read = Vec::new();
-        while read.len() < bytes {
-            let piece = (bytes - read.len()).min(VOLUME_PIECE_BYTES_MAX);
-            let offset = offset.saturating_add(read.len() as u64);
-            let request = VolumeRequest::Read { path: self.path.as_bytes(), offset, bytes: piece as u32 };
-            let answered = ask(request.encode(self.place)).await?;
-            let is_last = answered.len() < piece;
-            if read.is_empty() {
-                read = answered;
-            } else {
-                read.extend_from_slice(&answered);
-            }
-            if is_last {
-                break;
-            }
+        let request = |at: usize, bytes: usize| {
+            let (path, offset) = (self.path.as_bytes(), offset.saturating_add(at as u64));
+            VolumeRequest::Read { path, offset, bytes: bytes as u32 }.encode(self.place)
+        };
+        if bytes <= VOLUME_PIECE_BYTES_MAX {
+            return ask(request(0, bytes)).await;
         }
+        let bytes = if bytes > READ_TOGETHER * VOLUME_PIECE_BYTES_MAX {
+            bytes.min(self.size().await?.saturating_sub(offset) as usize)
+        } else {
+            bytes
+        };
+        let (mut read, mut is_over) = (Vec::with_capacity(bytes), false);
+        let pieces = (0..bytes).step_by(VOLUME_PIECE_BYTES_MAX);
+        let requests = pieces.map(|at| request(at, (bytes - at).min(VOLUME_PIECE_BYTES_MAX)));
+        ask_together(requests, READ_TOGETHER, |piece| {
+            // Others may have made the file longer since it ended within a piece.
+            if !is_over {
+                read.extend_from_slice(&piece);
+            }
+            is_over |= piece.len() < VOLUME_PIECE_BYTES_MAX;
+            Ok(())
+        })
+        .await?;
         Ok(read)
     }
 
@@ -193,19 +204,18 @@ impl<B: Binding, A: Access> File<B, A> {
 }
 
 impl<B: Binding> File<B, Write> {
-    /// Puts bytes over those from `offset` on; what lies between the end of the file and `offset` is zero. Up to 120 KiB are written at
-    /// once, more in pieces one after the other.
+    /// Puts bytes over those from `offset` on; what lies between the end of the file and `offset` is zero. Up to 128 KiB are written at
+    /// once, more in pieces: if one fails, others may have been written.
     pub async fn write_at(&self, offset: u64, bytes: impl AsRef<[u8]>) -> Result<(), DataError> {
-        let mut offset = offset;
-        for piece in bytes.as_ref().chunks(VOLUME_PIECE_BYTES_MAX) {
-            let request = VolumeRequest::Write { path: self.path.as_bytes(), offset, bytes: piece };
-            ask(request.encode(self.place)).await?;
-            offset = offset.saturating_add(piece.len() as u64);
-        }
-        Ok(())
+        let pieces = bytes.as_ref().chunks(VOLUME_PIECE_BYTES_MAX).enumerate();
+        let requests = pieces.map(|(number, piece)| {
+            let offset = offset.saturating_add((number * VOLUME_PIECE_BYTES_MAX) as u64);
+            VolumeRequest::Write { path: self.path.as_bytes(), offset, bytes: piece }.encode(self.place)
+        });
+        ask_together(requests, WRITTEN_TOGETHER, |_| Ok(())).await
     }
 
-    /// Puts bytes behind the last one: where the first of them lies. Up to 120 KiB stay together if other calls of the node append meanwhile.
+    /// Puts bytes behind the last one: where the first of them lies. Up to 128 KiB stay together if other calls of the node append meanwhile.
     /// Calls of several nodes can overwrite each other's where files lie on a server.
     pub async fn append(&self, bytes: impl AsRef<[u8]>) -> Result<u64, DataError> {
         let mut first = None;

@@ -16,9 +16,13 @@ use mfaas_abi::ArenaHeader;
 use crate::host;
 
 const GRAIN_BYTES: usize = ArenaHeader::GRAIN_BYTES;
-/// Blocks up to this size are rounded up to their class; larger ones only to the grain, so that a
-/// buffer may fill the arena.
-const CLASSED_BYTES_MAX: usize = 32 << 10;
+/// Blocks up to this size are rounded up to their class; larger ones by a sixteenth at most, and not if there is no room for that,
+/// so that a buffer may fill the arena: what they hold stands in the grain before them.
+const SMALL_BYTES_MAX: usize = 32 << 10;
+/// Large blocks have 16 sizes between a power of two and the next.
+const LARGE_STEPS_POWER: u32 = 4;
+/// Freed large blocks that are looked at for one that is large enough.
+const LOOKED_AT_MAX: usize = 8;
 /// No block is larger; what asks for more is out of memory.
 const BLOCK_BYTES_MAX: usize = 1 << 31;
 /// What std 1.95 asks for when standard output is first used. Asking for standard output only to
@@ -105,41 +109,90 @@ impl Arena {
         let base = self.base.get().addr();
         // A power of two: no division.
         let mask = layout.align().max(GRAIN_BYTES) - 1;
-        let start = ((base + header.top).checked_add(mask)? & !mask) - base;
-        let end = start.checked_add(block_bytes(layout.size()))?;
-        if end > self.bytes.get() {
-            return None;
+        let first = (base + header.top).checked_add(if is_large(layout.size()) { GRAIN_BYTES } else { 0 })?;
+        let start = (first.checked_add(mask)? & !mask) - base;
+        self.end_with(header, start, layout.size()).then_some(start)
+    }
+
+    /// Makes a block for `size` bytes the last one, if there is room.
+    fn end_with(&self, header: &mut ArenaHeader, start: usize, size: usize) -> bool {
+        let Some(left) = self.bytes.get().checked_sub(start) else { return false };
+        let mut capacity = capacity_for(size);
+        if capacity > left && is_large(size) {
+            capacity = size.next_multiple_of(GRAIN_BYTES);
+        }
+        if capacity > left {
+            return false;
+        }
+        let end = start + capacity;
+        if is_large(size) {
+            // SAFETY: INV-SHIM-3. The grain before a large block is its own.
+            unsafe { self.at(start - GRAIN_BYTES).cast::<usize>().write(capacity) };
         }
         header.top = end;
         header.high_water = header.high_water.max(end);
-        Some(start)
+        true
     }
 
-    /// The list with a freed block that is large enough.
-    fn list<'header>(&self, header: &'header mut ArenaHeader, size: usize) -> Option<&'header mut u32> {
-        let class = class_above(size);
+    /// What a block holds that was made for `size` bytes.
+    fn capacity(&self, offset: usize, size: usize) -> usize {
+        if is_large(size) {
+            // SAFETY: INV-SHIM-3. Written when the block was made.
+            unsafe { self.at(offset - GRAIN_BYTES).cast::<usize>().read() }
+        } else {
+            capacity_for(size)
+        }
+    }
+
+    /// Where the first freed block of a class is named, if there is one.
+    fn first(&self, header: &mut ArenaHeader, class: usize) -> Option<*mut u32> {
         let head = header.free.get_mut(class)?;
         (header.begun[word_of(class)] & bit_of(class) != 0 && *head != 0).then_some(head)
     }
 
-    /// A freed block that is large enough.
+    /// Where a freed block is named that is large enough.
+    fn find(&self, header: &mut ArenaHeader, size: usize) -> Option<*mut u32> {
+        let class = class_above(size);
+        let mut named = self.first(header, class);
+        if !is_large(size) {
+            return named;
+        }
+        for _ in 0..LOOKED_AT_MAX {
+            let Some(name) = named else { break };
+            // SAFETY: INV-SHIM-3. The head of a list, or the link in a freed block.
+            let block = unsafe { name.read() } as usize * GRAIN_BYTES;
+            if self.capacity(block, size) >= size {
+                return Some(name);
+            }
+            let link = self.at(block).cast::<u32>();
+            // SAFETY: INV-SHIM-3. A freed block holds its link.
+            named = (unsafe { link.read() } != 0).then_some(link);
+        }
+        // Larger than all of this class.
+        self.first(header, class + 1)
+    }
+
+    /// A freed block that is large enough, which is none any more.
     fn pop(&self, header: &mut ArenaHeader, size: usize) -> Option<usize> {
-        let head = self.list(header, size)?;
-        let offset = *head as usize * GRAIN_BYTES;
+        let name = self.find(header, size)?;
+        // SAFETY: INV-SHIM-3. The head of a list, or the link in a freed block.
+        let block = unsafe { name.read() } as usize * GRAIN_BYTES;
         // SAFETY: INV-SHIM-3. A freed block of at least 16 aligned bytes that holds its link.
-        *head = unsafe { self.at(offset).cast::<u32>().read() };
-        Some(offset)
+        let next = unsafe { self.at(block).cast::<u32>().read() };
+        // SAFETY: INV-SHIM-3. As it was read: whoever named the block names the next one.
+        unsafe { name.write(next) };
+        Some(block)
     }
 
     /// Gives a block back: to the free room if it was the last one, else to its list.
     fn give(&self, offset: usize, size: usize) {
         let Some(header) = self.header() else { return };
-        let bytes = block_bytes(size);
-        if offset + bytes == header.top {
-            header.top = offset;
+        let capacity = self.capacity(offset, size);
+        if offset + capacity == header.top {
+            header.top = if is_large(size) { offset - GRAIN_BYTES } else { offset };
             return;
         }
-        let class = class_below(bytes);
+        let class = class_above(capacity);
         let Some(head) = header.free.get_mut(class) else { return };
         let begun = &mut header.begun[word_of(class)];
         let next = if *begun & bit_of(class) == 0 { 0 } else { *head };
@@ -154,19 +207,21 @@ impl Arena {
     /// all change theirs would leave those unused for ever.
     fn resize_in_place(&self, offset: usize, layout: Layout, size: usize) -> bool {
         let Some(header) = self.header().filter(|_| size <= BLOCK_BYTES_MAX) else { return false };
-        let (old, new) = (block_bytes(layout.size()), block_bytes(size));
-        if old == new {
-            return true;
-        }
-        if layout.align() <= GRAIN_BYTES && self.list(header, size).is_some() {
+        if is_large(layout.size()) != is_large(size) {
             return false;
         }
-        if offset + old == header.top && offset + new <= self.bytes.get() {
-            header.top = offset + new;
-            header.high_water = header.high_water.max(header.top);
+        let (old, new) = (self.capacity(offset, layout.size()), capacity_for(size));
+        // A large one is known with all that it holds when it is freed.
+        if old == new || (is_large(size) && new < old) {
             return true;
         }
-        new <= old
+        if layout.align() <= GRAIN_BYTES && self.find(header, size).is_some() {
+            return false;
+        }
+        if offset + old == header.top {
+            return self.end_with(header, offset, size);
+        }
+        new < old
     }
 
     fn at(&self, offset: usize) -> *mut u8 {
@@ -226,16 +281,20 @@ fn bit_of(class: usize) -> u64 {
     1 << (class % u64::BITS as usize)
 }
 
-/// The bytes that a block for `size` bytes takes. The same size always takes the same.
-fn block_bytes(size: usize) -> usize {
-    if size <= CLASSED_BYTES_MAX {
-        class_bytes(class_above(size))
+fn is_large(size: usize) -> bool {
+    size > SMALL_BYTES_MAX
+}
+
+/// What a block holds that is made for `size` bytes.
+fn capacity_for(size: usize) -> usize {
+    if is_large(size) {
+        size.next_multiple_of(1 << ((size - 1).ilog2() - LARGE_STEPS_POWER))
     } else {
-        size.next_multiple_of(GRAIN_BYTES)
+        class_bytes(class_above(size))
     }
 }
 
-/// The smallest class whose blocks hold `size` bytes.
+/// The smallest class whose blocks hold `size` bytes; and of a large block of that size.
 fn class_above(size: usize) -> usize {
     if size <= 64 {
         return size.saturating_sub(1) / GRAIN_BYTES;
@@ -243,12 +302,6 @@ fn class_above(size: usize) -> usize {
     let last = size - 1;
     let power = last.ilog2() as usize;
     4 + (power - 6) * 4 + ((last >> (power - 2)) & 3)
-}
-
-/// The largest class whose blocks are at most `bytes` long.
-fn class_below(bytes: usize) -> usize {
-    let above = class_above(bytes);
-    if class_bytes(above) > bytes { above - 1 } else { above }
 }
 
 /// The size of the blocks of a class.

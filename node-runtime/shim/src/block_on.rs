@@ -37,7 +37,7 @@ pub fn block_on<F: Future>(
                     let ns = bytes.try_into().map_or(0, u64::from_le_bytes);
                     sleeps.push((Instant::now() + Duration::from_nanos(ns), id));
                 }
-                Some(kind @ (OperationKind::Data | OperationKind::Call)) => {
+                Some(kind @ (OperationKind::Data | OperationKind::Part | OperationKind::Call)) => {
                     let Some(Outcome { code, bytes }) = operate(kind, bytes) else {
                         panic!("there is no such data or function here")
                     };

@@ -16,8 +16,8 @@
 //! - INV-SHIM-2: one thread, and no call begins before the last one ended. So statics of this
 //!   crate are never used twice at once. Kept by the executor (there is no `pthread_create` to bind to).
 //! - INV-SHIM-3: a block handed out lies inside the arena, behind the header, and overlaps no
-//!   other; the link in a freed block is written and read only while it is on a list. Kept by
-//!   `arena`; noticed by `blocks_never_overlap`.
+//!   other, nor the grain before a large one; the link in a freed block is written and read only while it is
+//!   on a list. Kept by `arena`; noticed by `blocks_never_overlap`.
 //! - INV-SHIM-4: of the arena nothing is read that this call did not write: it may hold what another
 //!   tenant's hostile call left there. Kept by `arena`; noticed by `an_arena_may_hold_any_bytes`, and
 //!   by the executor's `what_a_hostile_call_leaves_in_other_arenas_reaches_no_neighbour`.
@@ -45,7 +45,7 @@ mod waiting;
 pub use arena::Arena;
 pub use block_on::block_on;
 pub use mfaas_abi::{Call, Reply};
-pub use waiting::{Answer, Handling, Operation, Outcome};
+pub use waiting::{Answer, Handling, Operation, Outcome, ask_together};
 
 #[cfg(feature = "hosted")]
 pub use entry::enter;

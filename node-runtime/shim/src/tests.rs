@@ -1,12 +1,19 @@
 //! The arena over ordinary memory: disjoint, aligned, zeroed where promised, never beyond its end.
 
 use std::alloc::{GlobalAlloc as _, Layout};
+use std::future::Future as _;
+use std::task::{Context, Waker};
 
-use mfaas_abi::limits::PANIC_BYTES_MAX;
+use mfaas_abi::limits::{
+    BODY_BYTES_MAX, OBJECT_PIECE_BYTES_MAX, OPERATIONS_MAX, PANIC_BYTES_MAX, records_bytes_max,
+};
+use mfaas_abi::{OperationKind, Records};
 use proptest::prelude::*;
 
 use crate::arena::Arena;
 use crate::bounded::BoundedText;
+use crate::call::bytes;
+use crate::waiting::{Operation, ask_together, with};
 
 const ARENA_BYTES: usize = 1 << 20;
 /// More than any single step below needs, so that a full arena is the test's choice.
@@ -190,14 +197,17 @@ fn an_arena_may_hold_any_bytes() {
 fn a_growing_vector_at_the_top_stays_where_it_is() {
     let fixture = Fixture::new();
     let mut block = allocate(&fixture, 16, 1, false, 7);
-    let start = block.start;
+    let (mut start, mut moves) = (block.start, 0);
     while block.layout.size() < ARENA_BYTES / 2 {
         let size = block.layout.size() * 2;
         resize(&fixture, &mut block, size);
-        assert_eq!(block.start, start);
+        moves += usize::from(std::mem::replace(&mut start, block.start) != block.start);
     }
-    // Nearly the whole arena is usable as one buffer.
-    resize(&fixture, &mut block, ARENA_BYTES - 2_048);
+    assert_eq!(moves, 1, "when it became a large one");
+    // Nearly the whole arena is usable as one buffer, whether it is made so or becomes so.
+    resize(&fixture, &mut block, ARENA_BYTES - (34 << 10));
+    let fixture = Fixture::new();
+    resize(&fixture, &mut allocate(&fixture, 33 << 10, 1, false, 7), ARENA_BYTES - 2_048);
 }
 
 #[test]
@@ -213,6 +223,25 @@ fn freed_memory_is_used_again() {
         }
     }
     assert!(highest < 64 << 10, "{highest} bytes for 20 KiB at a time");
+}
+
+/// Whether their sizes are those of classes or not, and also by blocks of other sizes.
+#[test]
+fn large_blocks_are_used_again() {
+    let fixture = Fixture::new();
+    let sizes = [40_000, 120 << 10, 128 << 10, 33_000, 100_001];
+    let mut highest = 0;
+    for round in 0..1_000 {
+        let blocks = sizes.map(|size| allocate(&fixture, size + round * 37 % 1_000, 8, false, 3));
+        let last = allocate(&fixture, 64, 8, false, 4);
+        for block in blocks.into_iter().chain([last]) {
+            block.check(&fixture);
+            highest = highest.max(block.start.addr() - fixture.base.addr());
+            // SAFETY: INV-SHIM-3. A live block with its own layout.
+            unsafe { fixture.arena.dealloc(block.start, block.layout) };
+        }
+    }
+    assert!(highest < 700 << 10, "{highest} bytes for 430 KiB at a time");
 }
 
 #[test]
@@ -237,6 +266,50 @@ fn long_texts_are_cut_and_keep_room_for_the_place() {
     assert!(shown.ends_with("ü at src/lib.rs:1:2"));
     text.push_fmt(format_args!("{}", "x".repeat(2 * PANIC_BYTES_MAX)));
     assert_eq!(text.as_bytes().len(), PANIC_BYTES_MAX);
+}
+
+/// What the host would be told if a call waited now.
+fn begun() -> Vec<(Option<OperationKind>, usize)> {
+    with(|operations| {
+        let began = bytes(&operations.began()).to_vec();
+        operations.hear(Records::default());
+        let records = Records::decode(&began).expect("records");
+        records.map(|record| (OperationKind::from_u32(record.code), record.bytes.len())).collect()
+    })
+}
+
+/// All but the last of those that begin together are parts, and no more begin than a wait has room for.
+#[test]
+fn operations_begin_together_as_far_as_there_is_room() {
+    let of = |count: usize, bytes: usize| vec![vec![7; bytes]; count];
+    let poll = |operations: Vec<Vec<u8>>, most| {
+        let mut all = Box::pin(ask_together(operations, most, |_| Ok::<_, ()>(())));
+        assert!(all.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        (begun(), all)
+    };
+    let (part, last) = (Some(OperationKind::Part), Some(OperationKind::Data));
+    assert_eq!(poll(of(9, 5), 3).0, [(part, 5), (part, 5), (last, 5)]);
+    assert_eq!(begun(), [(Some(OperationKind::Cancel), 0); 3], "nobody waits any more");
+    let piece = OBJECT_PIECE_BYTES_MAX + 1_024;
+    assert_eq!(poll(of(9, piece), 4).0, [(part, piece), (last, piece)]);
+    begun();
+    // Beside one that is as large as all may be, none.
+    let most = records_bytes_max(BODY_BYTES_MAX);
+    let large = Operation::new(OperationKind::Data, vec![7; most]);
+    let mut large = Box::pin(large);
+    assert!(large.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let mut beside = Box::pin(ask_together(of(1, 1), 4, |_| Ok::<_, ()>(())));
+    assert!(beside.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(begun(), [(last, most)], "the host refuses it");
+    assert!(beside.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(begun(), [(last, 1)]);
+    drop((large, beside));
+    begun();
+    let (all, waiting) = poll(of(100, 1), 100);
+    assert_eq!(all.len(), OPERATIONS_MAX);
+    assert!(poll(of(1, 1), 1).0.is_empty());
+    drop(waiting);
+    begun();
 }
 
 /// What blocks of 60 live at once need when each is resized once, over many rounds.

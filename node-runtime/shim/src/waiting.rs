@@ -4,12 +4,15 @@
 //! anything has ended the handler is polled from its root, and finds out what.
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::iter::Peekable;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use mfaas_abi::limits::OPERATIONS_MAX;
-use mfaas_abi::{Call, OperationKind, Record, Records, Reply, ResponseRecord, Span, Status, WAITS};
+use mfaas_abi::limits::{BODY_BYTES_MAX, BULK_BODY_BYTES_MAX, OPERATIONS_MAX, records_bytes_max};
+use mfaas_abi::{
+    Call, FLAG_BULK, OperationKind, Record, Records, Reply, ResponseRecord, Span, Status, WAITS,
+};
 
 use crate::call::{records, respond};
 
@@ -39,6 +42,7 @@ pub type Handling = Pin<Box<dyn Future<Output = Reply>>>;
 
 impl Answer for Handling {
     fn begin(mut self, call: &mut Call) -> u32 {
+        with(|operations| operations.is_bulk.set(call.flags & FLAG_BULK != 0));
         match self.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(reply) => respond(call, reply),
             Poll::Pending => with(|operations| {
@@ -79,6 +83,8 @@ pub(crate) struct Operations {
     heard: Cell<Vec<(u32, Outcome)>>,
     /// Who waits, while the call does.
     handler: Cell<Option<Handling>>,
+    /// Whether the function is a bulk function, which may begin more at once.
+    is_bulk: Cell<bool>,
 }
 
 impl Operations {
@@ -89,22 +95,32 @@ impl Operations {
             began: Cell::new(Vec::new()),
             heard: Cell::new(Vec::new()),
             handler: Cell::new(None),
+            is_bulk: Cell::new(false),
         }
     }
 
-    /// Tells the host with the next wait. Nothing if as many as may be have begun: one that asks again when another has
-    /// ended comes by its turn.
-    fn begin(&self, kind: OperationKind, bytes: &[u8]) -> Option<u32> {
-        let mut open = self.open.take();
-        let id = (open.len() < OPERATIONS_MAX).then(|| {
-            // Comes back after four thousand million others, which one call does not begin.
-            let id = self.last_id.get().wrapping_add(1);
-            self.last_id.set(id);
-            open.push(id);
-            self.tell(Record { id, code: kind as u32, bytes });
-            id
-        });
+    /// Whether so many more operations may begin before the next wait, which are of so many bytes together. Where they may not, one that
+    /// is open will end, and whoever asks again then comes by its turn.
+    fn has_room(&self, count: usize, bytes: usize) -> bool {
+        let (open, began) = (self.open.take(), self.began.take());
+        let most = if self.is_bulk.get() { BULK_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
+        let fits = began.len() + count * Record::HEAD_BYTES + bytes <= records_bytes_max(most);
+        // What is too large by itself is for the host to refuse.
+        let has_room = open.len() + count <= OPERATIONS_MAX && (fits || (open.is_empty() && count == 1));
         self.open.set(open);
+        self.began.set(began);
+        has_room
+    }
+
+    /// Tells the host with the next wait. There is room.
+    fn begin(&self, kind: OperationKind, bytes: &[u8]) -> u32 {
+        // Comes back after four thousand million others, which one call does not begin.
+        let id = self.last_id.get().wrapping_add(1);
+        self.last_id.set(id);
+        let mut open = self.open.take();
+        open.push(id);
+        self.open.set(open);
+        self.tell(Record { id, code: kind as u32, bytes });
         id
     }
 
@@ -191,7 +207,9 @@ impl Future for Operation {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Outcome> {
         with(|operations| {
             let Some(id) = self.id else {
-                self.id = operations.begin(self.kind, &self.bytes);
+                if operations.has_room(1, self.bytes.len()) {
+                    self.id = Some(operations.begin(self.kind, &std::mem::take(&mut self.bytes)));
+                }
                 return Poll::Pending;
             };
             match operations.take(id) {
@@ -211,6 +229,46 @@ impl Drop for Operation {
             with(|operations| operations.cancel(id));
         }
     }
+}
+
+/// Asks the host for operations on data in their order, up to `most` of them together: the call need not go on before all of those have
+/// ended. `hear` is told what came of each; if it says that this is enough, nobody waits for the others.
+pub async fn ask_together<E>(
+    operations: impl IntoIterator<Item = Vec<u8>>,
+    most: usize,
+    mut hear: impl FnMut(Outcome) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut operations = operations.into_iter().peekable();
+    while operations.peek().is_some() {
+        for operation in poll_fn(|_| begin_together(&mut operations, most)).await {
+            hear(operation.await)?;
+        }
+    }
+    Ok(())
+}
+
+/// As many as there is room for, if that is any.
+fn begin_together(next: &mut Peekable<impl Iterator<Item = Vec<u8>>>, most: usize) -> Poll<Vec<Operation>> {
+    with(|operations| {
+        let (mut together, mut bytes) = (Vec::new(), 0);
+        while together.len() < most
+            && let Some(operation) =
+                next.next_if(|next| operations.has_room(together.len() + 1, bytes + next.len()))
+        {
+            bytes += operation.len();
+            together.push(operation);
+        }
+        let last = together.len().checked_sub(1).ok_or(())?;
+        Ok(together
+            .iter()
+            .enumerate()
+            .map(|(at, bytes)| {
+                let kind = if at == last { OperationKind::Data } else { OperationKind::Part };
+                Operation { kind, bytes: Vec::new(), id: Some(operations.begin(kind, bytes)) }
+            })
+            .collect())
+    })
+    .map_or_else(|()| Poll::Pending, Poll::Ready)
 }
 
 /// The operations of the one call that runs.

@@ -202,6 +202,19 @@ fn a_call_does_not_outlive_its_image() {
     assert_eq!(fixture.try_resume(&heard(&state, b"")).err(), Some(CallError::NotItsState));
 }
 
+/// Each wait copies what is put aside.
+#[test]
+fn what_a_call_has_given_back_is_not_put_aside() {
+    let mut fixture = Fixture::of_waiters();
+    let all = fixture.begin(b'w', 1, 300_000).waits();
+    let state = fixture.begin(b'f', 1, 300_000).waits();
+    assert_eq!(all.len() - state.len(), 270_000);
+    fixture.between();
+    let ended = fixture.resume(&state).ended();
+    assert_eq!(report(&ended), (8, HEARD, true));
+    assert!(ended.memory_bytes >= 300_000, "what it used at most: {ended:?}");
+}
+
 #[test]
 fn a_call_may_outgrow_its_arena_after_it_waited() {
     let mut fixture = Fixture::of_waiters();

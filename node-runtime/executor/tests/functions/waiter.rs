@@ -43,13 +43,13 @@ fn pattern(at: usize) -> u8 {
     (at * 31 + 7) as u8
 }
 
-/// Says how much of the arena is used.
+/// Says how much of the arena was used, and is.
 unsafe fn use_arena(call: &Call, bytes: usize) {
     unsafe {
         if bytes > call.arena_bytes {
             mfaas_host_oom(bytes);
         }
-        *call.arena.cast::<usize>() = bytes;
+        *call.arena.cast::<[usize; 2]>() = [bytes; 2];
     }
 }
 
@@ -65,7 +65,12 @@ unsafe fn wait(call: &mut Call, rounds: u8) -> u32 {
             b'n' => call.response.body.bytes = 0,
             b'o' => call.response.body.start = 8 as *const u8,
             b'r' => at.cast::<u32>().add(2).write_unaligned(99),
-            b'l' => *call.arena.cast::<usize>() = usize::MAX,
+            b'l' => *call.arena.cast::<[usize; 2]>() = [usize::MAX; 2],
+            b'f' => {
+                let state = &mut *(&raw mut STATE);
+                state.bytes /= 10;
+                *call.arena.cast::<usize>().add(1) = BLOCK_AT + state.bytes;
+            }
             _ => {}
         }
         WAITS

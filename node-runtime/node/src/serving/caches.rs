@@ -37,7 +37,7 @@ const NO_KEY: NotBegun = NotBegun::new(codes::MF1202, "a key of a cache has 1 to
 const LARGE_VALUE: NotBegun = NotBegun::new(codes::MF1202, "a value of a cache has at most 65536 bytes");
 const LARGE_OUTCOME: NotBegun = NotBegun::new(
     codes::MF1202,
-    "these values together have more than 131072 bytes: ask for fewer keys at once",
+    "these values together have more than 135168 bytes: ask for fewer keys at once",
 );
 const MUCH_AT_ONCE: NotBegun = NotBegun::new(
     codes::MF1202,

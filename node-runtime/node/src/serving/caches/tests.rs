@@ -190,10 +190,10 @@ fn values_that_do_not_fit_into_one_outcome_are_not_given() {
     let ask = |call: &mut Call<'_>, count: usize| {
         call.ask("pages", DataAccess::Read, &KvRequest::Get { keys: keys[..count].to_vec() })
     };
-    assert!(ask(&mut call, 1).unwrap().len() <= OUTCOME_BYTES_MAX);
-    assert_eq!(ask(&mut call, 2), Err(LARGE_OUTCOME));
+    assert!(ask(&mut call, 2).unwrap().len() <= OUTCOME_BYTES_MAX);
+    assert_eq!(ask(&mut call, 3), Err(LARGE_OUTCOME));
     let CacheNumbers { hits, misses, .. } = caches.numbers();
-    assert_eq!((hits, misses), (3, 0));
+    assert_eq!((hits, misses), (5, 0));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn reply_in<'a>(completion: &'a Completion, served: &Served) -> Result<CalleeRep
     let response = ResponseFrame::decode_within(&completion.response, served.body_bytes_max());
     let response = response.map_err(|_| "the function gave an answer that is none")?;
     if size_of::<u16>() + response.body.len() > OUTCOME_BYTES_MAX {
-        return Err("the function gave an answer of more than 128 KiB, which a function does not take");
+        return Err("the function gave an answer of more than 132 KiB, which a function does not take");
     }
     Ok(CalleeReply { http_status: response.status, body: response.body })
 }

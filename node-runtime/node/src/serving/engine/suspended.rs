@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mfaas_abi::limits::{self, OPERATIONS_MAX};
-use mfaas_abi::{OperationKind, Record, SuspendedFrame};
+use mfaas_abi::{DONE, OperationKind, Record, SuspendedFrame};
 use mfaas_dispatch::{JobId, Moment, Outcome};
 use mfaas_ident::TenantName;
 use mfaas_ring::Completion;
@@ -34,8 +34,8 @@ pub(super) enum Rest {
 enum Open {
     /// Ends at that moment.
     Sleep(Moment),
-    /// Ends when the broker says so.
-    Data,
+    /// Ends when the broker says so. For the end of a part the call need not go on.
+    Data { is_part: bool },
     /// Ends when the call that it made has an answer. As long as this is there, somebody waits for that.
     Call { _waits: Arc<()> },
 }
@@ -102,17 +102,20 @@ impl Kept {
 
     /// An operation has ended; whether the call is to go on for that.
     pub(super) fn hear(&mut self, id: u32, code: u32, bytes: &[u8]) -> bool {
-        self.open.remove(&id);
+        let ended = self.open.remove(&id);
+        let is_awaited = code != DONE || !matches!(ended, Some(Open::Data { is_part: true }));
         let mut outcome = Vec::new();
         Record { id, code, bytes }.append_to(&mut outcome);
         self.outcome_bytes += outcome.len();
         self.outcomes.push_back(outcome);
-        std::mem::take(&mut self.is_at_rest)
+        // What a part waits for is an operation on data as it is, so it ends.
+        let others = || self.open.values().any(|open| matches!(open, Open::Data { is_part: false }));
+        (is_awaited || !others()) && std::mem::take(&mut self.is_at_rest)
     }
 
     /// Whether the broker has not said yet what comes of that operation.
     pub(super) fn awaits_data(&self, id: u32) -> bool {
-        matches!(self.open.get(&id), Some(Open::Data))
+        matches!(self.open.get(&id), Some(Open::Data { .. }))
     }
 
     /// Whether the operation is a call that was made and has no answer yet.
@@ -122,7 +125,7 @@ impl Kept {
 
     /// The operations that the broker has not said anything of.
     pub(super) fn open_data(&self) -> Vec<u32> {
-        self.open.iter().filter(|(_, open)| matches!(open, Open::Data)).map(|(id, _)| *id).collect()
+        self.open.iter().filter(|(_, open)| matches!(open, Open::Data { .. })).map(|(id, _)| *id).collect()
     }
 
     /// The frame with which it goes on: what it has not heard of, as far as it has room for that at once, and what it was.
@@ -222,8 +225,8 @@ fn begin(
                 None
             })
         }
-        OperationKind::Data => is_new.then(|| {
-            open.insert(record.id, Open::Data);
+        kind @ (OperationKind::Data | OperationKind::Part) => is_new.then(|| {
+            open.insert(record.id, Open::Data { is_part: kind == OperationKind::Part });
             Some(Asked { id: record.id, operation: record.bytes.to_vec(), waits: None })
         }),
         OperationKind::Call => is_new.then(|| {

@@ -126,7 +126,7 @@ async fn a_function_hears_why_there_is_no_answer_and_goes_on() {
         (Status::Panicked, vec![]),
         (Status::OverBudget, vec![]),
         (Status::Ok, b"no response".to_vec()),
-        (Status::Ok, response(200, &vec![0; 130 << 10])),
+        (Status::Ok, response(200, &vec![0; 140 << 10])),
     ] {
         make(&mut end, RANK, 3, b"", 10);
         next_of_rank(&mut end);
@@ -220,7 +220,7 @@ async fn what_a_function_changed_is_part_of_the_call_that_made_it() {
     assert_eq!(heard(&mut end), [(1, DONE, replied(200, b"1"))], "it ran twice, and was heard of once");
     // What fails does nothing, and neither does what gives an answer that is none for a function.
     for (status, answer) in
-        [(Status::HandlerError, response(500, b"")), (Status::Ok, response(200, &vec![0; 130 << 10]))]
+        [(Status::HandlerError, response(500, b"")), (Status::Ok, response(200, &vec![0; 140 << 10]))]
     {
         make(&mut end, RANK, 2, b"", 10);
         let failed = rank_changes(&mut end, &mut side);
