@@ -209,18 +209,16 @@ pub(crate) async fn ask(operation: Vec<u8>) -> Result<Vec<u8>, DataError> {
     gave(Operation::new(OperationKind::Data, operation).await)
 }
 
-/// Pieces that one call reads or writes together, while others of its tenant do: a broker has room for so many operations and
-/// bytes of one tenant.
-pub(crate) const READ_TOGETHER: usize = 8;
-pub(crate) const WRITTEN_TOGETHER: usize = 4;
+/// Pieces that one call reads or writes together: half a MiB of its memory, and a small part of what a broker has room for of one
+/// tenant.
+const TOGETHER_MAX: usize = 4;
 
 /// What operations gave that are asked for in their order, some together, up to the first that failed.
 pub(crate) async fn ask_together(
     operations: impl IntoIterator<Item = Vec<u8>>,
-    most: usize,
     mut hear: impl FnMut(Vec<u8>) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
-    mfaas_shim::ask_together(operations, most, |outcome| hear(gave(outcome)?)).await
+    mfaas_shim::ask_together(operations, TOGETHER_MAX, |outcome| hear(gave(outcome)?)).await
 }
 
 fn gave(Outcome { code, bytes }: Outcome) -> Result<Vec<u8>, DataError> {

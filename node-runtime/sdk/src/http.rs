@@ -8,8 +8,8 @@ use mfaas_abi::limits::{HTTP_BODY_BYTES_MAX, HTTP_PIECE_BYTES_MAX};
 use mfaas_abi::{HttpReply, HttpRequest as Operation};
 
 use crate::binding::{
-    Access, Binding, DataError, Declared, Manifest, READ_TOGETHER, Read, WRITTEN_TOGETHER, Write, ask,
-    ask_together, new_number, place_of, split_last,
+    Access, Binding, DataError, Declared, Manifest, Read, Write, ask, ask_together, new_number, place_of,
+    split_last,
 };
 use crate::input::FromRequest;
 use crate::{Error, Response};
@@ -239,7 +239,7 @@ impl HttpRequest {
             .map_err(|error| DataError::of_node(1_214, error.to_string().as_bytes()))?;
         let pieces = before.chunks(HTTP_PIECE_BYTES_MAX);
         let appends = pieces.map(|bytes| Operation::Append { upload: exchange, bytes }.encode(place));
-        ask_together(appends, WRITTEN_TOGETHER, |_| Ok(())).await?;
+        ask_together(appends, |_| Ok(())).await?;
         let upload = (!before.is_empty()).then_some(exchange);
         let request = Operation::Send { exchange, upload, secrets, frame: &frame };
         let answered = ask(request.encode(place)).await?;
@@ -250,7 +250,7 @@ impl HttpRequest {
         let (status, headers, mut body) = (frame.status, headers.collect(), frame.body.to_vec());
         let rest = (body.len() as u32..bytes).step_by(HTTP_PIECE_BYTES_MAX);
         let requests = rest.map(|offset| Operation::Rest { exchange, offset }.encode(place));
-        ask_together(requests, READ_TOGETHER, |piece| {
+        ask_together(requests, |piece| {
             body.extend_from_slice(&piece);
             Ok(())
         })

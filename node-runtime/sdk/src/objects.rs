@@ -9,8 +9,8 @@ use mfaas_abi::{ObjectReply, ObjectRequest};
 
 use crate::Response;
 use crate::binding::{
-    Access, Binding, DataError, Declared, Manifest, READ_TOGETHER, Read, WRITTEN_TOGETHER, Write, ask,
-    ask_together, new_number, place_of, split_last, text,
+    Access, Binding, DataError, Declared, Manifest, Read, Write, ask, ask_together, new_number, place_of,
+    split_last, text,
 };
 use crate::input::FromRequest;
 
@@ -118,7 +118,7 @@ impl<B: Binding, A: Access> Objects<B, A> {
         let rest = (range.start..end).step_by(OBJECT_PIECE_BYTES_MAX).skip(1);
         let requests = rest.map(|offset| request(offset, end).encode(self.place));
         // What a call has read of an object stays the same: none of its pieces is shorter, and it has as many bytes as before.
-        ask_together(requests, READ_TOGETHER, |answered| match Answered(answered).piece(&first)? {
+        ask_together(requests, |answered| match Answered(answered).piece(&first)? {
             Some((same, piece)) if same == total => {
                 got.extend_from_slice(piece);
                 Ok(())
@@ -169,7 +169,7 @@ impl<B: Binding> Objects<B, Write> {
             .chunks(OBJECT_PIECE_BYTES_MAX)
             .map(|bytes| ObjectRequest::Append { upload: upload.unwrap_or_default(), bytes });
         let requests = appends.chain(std::iter::once(ObjectRequest::Put { name, upload, bytes: last }));
-        ask_together(requests.map(|request| request.encode(self.place)), WRITTEN_TOGETHER, |_| Ok(())).await
+        ask_together(requests.map(|request| request.encode(self.place)), |_| Ok(())).await
     }
 
     /// The same if there is no object of that name: whether there was none.

@@ -8,10 +8,12 @@ use mfaas_abi::{VolumeReply, VolumeRequest};
 
 use crate::Response;
 use crate::binding::{
-    Access, Binding, DataError, Declared, Manifest, READ_TOGETHER, Read, WRITTEN_TOGETHER, Write, ask,
-    ask_together, place_of, text,
+    Access, Binding, DataError, Declared, Manifest, Read, Write, ask, ask_together, place_of, text,
 };
 use crate::input::FromRequest;
+
+/// Where more is asked for, it is looked first how much there is: memory is reserved for all of it.
+const KNOWN_BYTES_MAX: usize = 8 * VOLUME_PIECE_BYTES_MAX;
 
 /// Files and directories, in a resource of the site that the function binds: a parameter of a handler.
 ///
@@ -174,7 +176,7 @@ impl<B: Binding, A: Access> File<B, A> {
         if bytes <= VOLUME_PIECE_BYTES_MAX {
             return ask(request(0, bytes)).await;
         }
-        let bytes = if bytes > READ_TOGETHER * VOLUME_PIECE_BYTES_MAX {
+        let bytes = if bytes > KNOWN_BYTES_MAX {
             bytes.min(self.size().await?.saturating_sub(offset) as usize)
         } else {
             bytes
@@ -182,7 +184,7 @@ impl<B: Binding, A: Access> File<B, A> {
         let (mut read, mut is_over) = (Vec::with_capacity(bytes), false);
         let pieces = (0..bytes).step_by(VOLUME_PIECE_BYTES_MAX);
         let requests = pieces.map(|at| request(at, (bytes - at).min(VOLUME_PIECE_BYTES_MAX)));
-        ask_together(requests, READ_TOGETHER, |piece| {
+        ask_together(requests, |piece| {
             // Others may have made the file longer since it ended within a piece.
             if !is_over {
                 read.extend_from_slice(&piece);
@@ -212,7 +214,7 @@ impl<B: Binding> File<B, Write> {
             let offset = offset.saturating_add((number * VOLUME_PIECE_BYTES_MAX) as u64);
             VolumeRequest::Write { path: self.path.as_bytes(), offset, bytes: piece }.encode(self.place)
         });
-        ask_together(requests, WRITTEN_TOGETHER, |_| Ok(())).await
+        ask_together(requests, |_| Ok(())).await
     }
 
     /// Puts bytes behind the last one: where the first of them lies. Up to 128 KiB stay together if other calls of the node append meanwhile.

@@ -4,9 +4,7 @@ use std::alloc::{GlobalAlloc as _, Layout};
 use std::future::Future as _;
 use std::task::{Context, Waker};
 
-use mfaas_abi::limits::{
-    BODY_BYTES_MAX, OBJECT_PIECE_BYTES_MAX, OPERATIONS_MAX, PANIC_BYTES_MAX, records_bytes_max,
-};
+use mfaas_abi::limits::{BODY_BYTES_MAX, OPERATIONS_MAX, PANIC_BYTES_MAX, records_bytes_max};
 use mfaas_abi::{OperationKind, Records};
 use proptest::prelude::*;
 
@@ -290,8 +288,11 @@ fn operations_begin_together_as_far_as_there_is_room() {
     let (part, last) = (Some(OperationKind::Part), Some(OperationKind::Data));
     assert_eq!(poll(of(9, 5), 3).0, [(part, 5), (part, 5), (last, 5)]);
     assert_eq!(begun(), [(Some(OperationKind::Cancel), 0); 3], "nobody waits any more");
-    let piece = OBJECT_PIECE_BYTES_MAX + 1_024;
-    assert_eq!(poll(of(9, piece), 4).0, [(part, piece), (last, piece)]);
+    let large = 5 << 20;
+    assert_eq!(poll(of(9, large), 4).0, [(part, large), (part, large), (last, large)]);
+    begun();
+    with(|operations| operations.is_bulk.set(false));
+    assert_eq!(poll(of(9, 5), 3).0, [(last, 5)], "a micro function has no memory for more");
     begun();
     // Beside one that is as large as all may be, none.
     let most = records_bytes_max(BODY_BYTES_MAX);
@@ -305,6 +306,7 @@ fn operations_begin_together_as_far_as_there_is_room() {
     assert_eq!(begun(), [(last, 1)]);
     drop((large, beside));
     begun();
+    with(|operations| operations.is_bulk.set(true));
     let (all, waiting) = poll(of(100, 1), 100);
     assert_eq!(all.len(), OPERATIONS_MAX);
     assert!(poll(of(1, 1), 1).0.is_empty());

@@ -84,7 +84,7 @@ pub(crate) struct Operations {
     /// Who waits, while the call does.
     handler: Cell<Option<Handling>>,
     /// Whether the function is a bulk function, which may begin more at once.
-    is_bulk: Cell<bool>,
+    pub(crate) is_bulk: Cell<bool>,
 }
 
 impl Operations {
@@ -95,7 +95,8 @@ impl Operations {
             began: Cell::new(Vec::new()),
             heard: Cell::new(Vec::new()),
             handler: Cell::new(None),
-            is_bulk: Cell::new(false),
+            // A developer's test waits for several pieces together, as a bulk function does.
+            is_bulk: Cell::new(cfg!(not(feature = "hosted"))),
         }
     }
 
@@ -231,8 +232,8 @@ impl Drop for Operation {
     }
 }
 
-/// Asks the host for operations on data in their order, up to `most` of them together: the call need not go on before all of those have
-/// ended. `hear` is told what came of each; if it says that this is enough, nobody waits for the others.
+/// Asks the host for operations on data in their order; of a bulk function, which has the memory for that, up to `most` of them
+/// together: the call need not go on before all of those have ended. `hear` is told what came of each; if it says that this is enough, nobody waits for the others.
 pub async fn ask_together<E>(
     operations: impl IntoIterator<Item = Vec<u8>>,
     most: usize,
@@ -250,6 +251,7 @@ pub async fn ask_together<E>(
 /// As many as there is room for, if that is any.
 fn begin_together(next: &mut Peekable<impl Iterator<Item = Vec<u8>>>, most: usize) -> Poll<Vec<Operation>> {
     with(|operations| {
+        let most = if operations.is_bulk.get() { most } else { 1 };
         let (mut together, mut bytes) = (Vec::new(), 0);
         while together.len() < most
             && let Some(operation) =
