@@ -69,19 +69,21 @@ pub(crate) fn judge(
 
 /// What the function's allocator says it used, within what it could.
 pub(crate) fn memory_used(call_memory: &CallMemory, size: u8) -> usize {
-    let (arena, bytes) = call_memory.arena(size);
-    // SAFETY: INV-EXECUTOR-2. The arena begins with the header; every bit pattern is a number.
-    let high_water = unsafe { (*arena.cast::<ArenaHeader>()).high_water };
-    high_water.min(bytes)
+    of_header(call_memory, size, |header| header.high_water)
 }
 
 /// The bytes of the arena from its start on that blocks of the function lie in, or lay in beneath such. What the function says,
 /// within what it could.
 pub(crate) fn memory_held(call_memory: &CallMemory, size: u8) -> usize {
+    of_header(call_memory, size, |header| header.top)
+}
+
+/// A number of bytes that stands in the arena's header, and not more than the arena has.
+fn of_header(call_memory: &CallMemory, size: u8, number: impl FnOnce(&ArenaHeader) -> usize) -> usize {
     let (arena, bytes) = call_memory.arena(size);
-    // SAFETY: INV-EXECUTOR-2. The arena begins with the header; every bit pattern is a number.
-    let top = unsafe { (*arena.cast::<ArenaHeader>()).top };
-    top.min(bytes)
+    // SAFETY: INV-EXECUTOR-2. The arena begins with the header; every bit pattern is a number, and no call runs.
+    let header = unsafe { &*arena.cast::<ArenaHeader>() };
+    number(header).min(bytes)
 }
 
 /// Writes the response's frame, if the response is one. Nothing is allocated: no frame is larger than
