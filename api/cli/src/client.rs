@@ -95,6 +95,11 @@ impl Client {
         self.base.as_str().trim_end_matches('/')
     }
 
+    /// Whether the server runs on this machine.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        is_loopback(&self.base)
+    }
+
     /// GET of a JSON document.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.parsed(&self.get_bytes(path).await?, path)
@@ -331,7 +336,8 @@ fn bytes_of(archive: Vec<u8>) -> bytes::Bytes {
     bytes::Bytes::from(archive)
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether an address is this machine's alone.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost" | "[::1]") => true,
         Some(host) => host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback()),

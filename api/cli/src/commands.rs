@@ -10,6 +10,7 @@ mod completions;
 mod crates;
 mod delete;
 mod deploy;
+mod dev;
 mod doctor;
 mod down;
 mod explain;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     New(new::New),
     Check(check::Check),
     Deploy(deploy::Deploy),
+    Dev(dev::Dev),
     Invoke(invoke::Invoke),
     Logs(logs::Logs),
     List(list::List),
@@ -111,6 +113,7 @@ impl Command {
             | Self::Bench(_)
             | Self::Completions(_) => false,
             Self::Deploy(_)
+            | Self::Dev(_)
             | Self::Invoke(_)
             | Self::Logs(_)
             | Self::List(_)
@@ -139,6 +142,8 @@ impl Command {
             Self::New(command) => command.run(context),
             Self::Check(command) => block_on(command.run(context)),
             Self::Deploy(command) => block_on(command.run(context)),
+            // It has to leave things behind in order: Ctrl-C is its own to take.
+            Self::Dev(command) => runtime()?.block_on(command.run(context)),
             Self::Invoke(command) => block_on(command.run(context)),
             Self::Logs(command) => block_on(command.run(context)),
             Self::List(command) => block_on(command.run(context)),
@@ -172,16 +177,19 @@ impl Command {
 
 /// Runs a command that talks over the network; Ctrl-C ends it.
 fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         tokio::select! {
             result = command => result,
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         }
     })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))
 }
 
 #[cfg(test)]

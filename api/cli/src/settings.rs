@@ -42,7 +42,7 @@ pub(crate) struct Global {
 }
 
 /// The settings of one run and the way to the terminal.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Context {
     /// Flags and variables.
     pub(crate) global: Global,
@@ -90,6 +90,11 @@ impl Context {
     /// The token of flag, variable or profile.
     pub(crate) fn token(&self) -> Option<String> {
         self.global.token.clone().or_else(|| self.profile.token.clone()).filter(|token| !token.is_empty())
+    }
+
+    /// The tenant that is worked for, where that is known: the one that was named, or the token's own.
+    pub(crate) fn tenant(&self) -> Option<&TenantName> {
+        self.global.tenant.as_ref().or(self.profile.tenant.as_ref())
     }
 
     /// The tenant to name in requests: only when it is not the one that the token opens anyway.

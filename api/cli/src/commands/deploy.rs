@@ -24,6 +24,10 @@ use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
+/// How long is waited, unless the user says otherwise, in seconds: until it is known what a crate comes down to, and in all.
+const FACTS_WAIT_S: u64 = 30;
+const TIMEOUT_S: u64 = 300;
+
 /// Upload a package, wait for the verdict and for the first node that serves it.
 ///
 /// For example: `mfaas deploy hello`
@@ -45,10 +49,10 @@ pub(crate) struct Deploy {
     #[arg(long, conflicts_with_all = ["no_wait", "no_serve_wait"])]
     serve_wait: bool,
     /// When a crate is not allowed, wait at most this many seconds until it is known what it comes down to.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = FACTS_WAIT_S)]
     facts_wait: u64,
     /// Give up waiting after this many seconds (exit code 8); the deployment goes on.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT_S)]
     timeout: u64,
 }
 
@@ -67,13 +71,31 @@ impl Deploy {
     /// Packs, uploads, follows, reports.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let traced = Traced::begin()?;
-        let result = self.deploy(context, &traced.place).await;
+        let result = self.deploy(context, &traced.place, Instant::now()).await;
         traced.end();
         result
     }
 
-    async fn deploy(self, context: &Context, place: &TraceParent) -> Result<Exit, Failure> {
-        let begin = Instant::now();
+    /// The deployment of a directory as if nothing was said but its path.
+    pub(crate) fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            name: None,
+            no_wait: false,
+            no_serve_wait: false,
+            serve_wait: true,
+            facts_wait: FACTS_WAIT_S,
+            timeout: TIMEOUT_S,
+        }
+    }
+
+    /// The same below a place in a trace; `since` is when what it tells began.
+    pub(crate) async fn deploy(
+        self,
+        context: &Context,
+        place: &TraceParent,
+        since: Instant,
+    ) -> Result<Exit, Failure> {
         let client = context.client()?;
         let wait_for = match (self.no_wait, self.no_serve_wait) {
             (true, _) => WaitFor::Upload,
@@ -113,7 +135,7 @@ impl Deploy {
             }
         }
         outcome.learn_requests(&client, Duration::from_secs(self.facts_wait)).await?;
-        outcome.report(context, begin.elapsed())
+        outcome.report(context, since.elapsed())
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use mfaas_ident::{CallScope, FunctionName, FunctionRef, Selector};
 use mfaas_supervisor::innermost;
 use mfaas_wire::{CallTokenCreated, CreateCallToken, Endpoint, PROBLEM_MEDIA_TYPE, Page, Problem};
+use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use mfaas_rules::codes;
@@ -17,7 +18,7 @@ use crate::settings::Context;
 
 /// The largest request body that is read, in bytes: one more than any function takes, so that what is too large is refused by a
 /// node and not cut.
-const BODY_BYTES_MAX: u64 = (64 << 20) + 1;
+pub(crate) const BODY_BYTES_MAX: u64 = (64 << 20) + 1;
 
 /// How long a call may take, queueing included, unless the user says otherwise, and at most, in seconds.
 const CALL_LIMIT_S: u64 = 60;
@@ -46,8 +47,8 @@ pub(crate) struct Invoke {
     timeout: u64,
 }
 
-/// How long the token of one call is good for, in seconds: it is made for this call, and the clocks of two machines differ.
-const TOKEN_LIFE_S: u32 = 120;
+/// How long the token of one call is good for: it is made for this call, and the clocks of two machines differ.
+const TOKEN_LIFE: Duration = Duration::from_secs(120);
 
 /// One answered call.
 pub(crate) struct Answer {
@@ -69,7 +70,8 @@ impl Invoke {
         let mut headers: HeaderMap = self.header.into_iter().collect();
         // A caller that brings its own is that caller.
         if !headers.contains_key(AUTHORIZATION)
-            && let Some(bearer) = call_token(context, &self.function.name).await?
+            && let Some(bearer) =
+                call_token(context, std::slice::from_ref(&self.function.name), TOKEN_LIFE).await?
         {
             headers.insert(AUTHORIZATION, bearer);
         }
@@ -135,16 +137,17 @@ pub(crate) async fn find_endpoint(context: &Context, function: &FunctionRef) -> 
     })
 }
 
-/// A call token for this function alone, as a node wants to see it. Nothing for a user whose own token may not issue any:
+/// A call token for these functions alone, as a node wants to see it. Nothing for a user whose own token may not issue any:
 /// what is public is open to them all the same, and the node says what is not.
 pub(crate) async fn call_token(
     context: &Context,
-    function: &FunctionName,
+    functions: &[FunctionName],
+    life: Duration,
 ) -> Result<Option<HeaderValue>, Failure> {
     let wanted = CreateCallToken {
-        functions: CallScope::of(function.clone()),
+        functions: CallScope::parse(functions).map_err(|error| Failure::Usage(error.to_string()))?,
         caller: None,
-        ttl_s: Some(TOKEN_LIFE_S),
+        ttl_s: u32::try_from(life.as_secs()).ok(),
         rate: None,
         concurrency: None,
     };
@@ -170,16 +173,32 @@ pub(crate) async fn call(
     body: Vec<u8>,
     limit: Duration,
 ) -> Result<Answer, Failure> {
-    let unreachable =
-        |error: &reqwest::Error| Failure::Unreachable { what: url.to_owned(), cause: innermost(error) };
-    let http = trusting(reqwest::Client::builder(), context.ca_file())?
+    send(&http(context, limit)?, Method::POST, url, headers, body).await
+}
+
+/// Connections to nodes, for calls that each take this long at most.
+pub(crate) fn http(context: &Context, limit: Duration) -> Result<reqwest::Client, Failure> {
+    trusting(reqwest::Client::builder(), context.ca_file())?
         .timeout(limit)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .build()
-        .map_err(|e| Failure::Local(innermost(&e)))?;
+        .map_err(|e| Failure::Local(innermost(&e)))
+}
+
+/// One request to a node, and what it answers.
+pub(crate) async fn send(
+    http: &reqwest::Client,
+    method: Method,
+    url: &str,
+    headers: HeaderMap,
+    body: Vec<u8>,
+) -> Result<Answer, Failure> {
+    let unreachable =
+        |error: &reqwest::Error| Failure::Unreachable { what: url.to_owned(), cause: innermost(error) };
     let begin = Instant::now();
-    let response = http.post(url).headers(headers).body(body).send().await.map_err(|e| unreachable(&e))?;
+    let request = http.request(method, url).headers(headers).body(body);
+    let response = request.send().await.map_err(|e| unreachable(&e))?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let body = bounded(response, url).await?;
     Ok(Answer { status, headers, body, took: begin.elapsed() })
@@ -187,7 +206,7 @@ pub(crate) async fn call(
 
 /// The node's problem document, when the call did not reach an answer of the function. A function
 /// may answer with that media type, too; only a code of ours makes it a problem.
-fn problem_of(answer: &Answer) -> Option<Problem> {
+pub(crate) fn problem_of(answer: &Answer) -> Option<Problem> {
     if answer.status < 400 || !header(answer, "content-type").starts_with(PROBLEM_MEDIA_TYPE) {
         return None;
     }
@@ -218,7 +237,8 @@ fn document(url: &str, answer: &Answer) -> serde_json::Value {
     document
 }
 
-fn timing(answer: &Answer) -> String {
+/// How a call went.
+pub(crate) fn timing(answer: &Answer) -> String {
     format!(
         "status {} · version {} · {} start · {} · {:.2} ms with the way there and back",
         answer.status,

@@ -113,7 +113,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The whole list of a route that answers by pages.
-async fn every_page<T: serde::de::DeserializeOwned>(
+pub(super) async fn every_page<T: serde::de::DeserializeOwned>(
     client: &Client,
     path: &str,
     query: &str,
