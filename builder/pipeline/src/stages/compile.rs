@@ -8,7 +8,7 @@ use super::build_directory::{BuildDirectory, CRATE_ROOT};
 use super::context::BuildContext;
 use super::dependencies::ResolvedSource;
 use super::expand::AdmittedSource;
-use super::second_opinion::second_opinion;
+use super::second_opinion;
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop};
@@ -30,15 +30,19 @@ impl CompiledCrate {
     }
 }
 
-/// Compiles in the sandbox, judges the list of files and variables that the compiler read, and asks
-/// for a second opinion on the types.
+/// Compiles in the sandbox, asks for a second opinion on the types at the same moment, and judges the list of files and
+/// variables that the compiler read.
 pub(super) fn compile(
     admitted: AdmittedSource,
     context: &BuildContext,
     meter: &Meter,
 ) -> Result<CompiledCrate, Stop> {
     let (resolved, directory) = (&admitted.resolved, &admitted.directory);
-    let ran = admitted.compile(arguments(resolved, directory), context, meter)?;
+    let (ran, opinion) = std::thread::scope(|scope| {
+        let opinion = scope.spawn(|| second_opinion::ask(resolved, directory, context));
+        (admitted.compile(arguments(resolved, directory), context, meter), opinion.join())
+    });
+    let ran = ran?;
     let messages = Messages::read(&ran.stderr);
     judge_compiler(&ran, &messages)?;
     let path = directory.product_on_host(DEP_INFO);
@@ -53,7 +57,10 @@ pub(super) fn compile(
         directory.source_root(),
         &directory.library_roots(),
     ))?;
-    second_opinion(resolved, directory, context, meter)?;
+    if let Some(opinion) = opinion.map_err(|_| BuilderError::Panicked)?? {
+        meter.add(opinion.cpu);
+        second_opinion::judge(&opinion)?;
+    }
     Ok(CompiledCrate { messages, admitted })
 }
 

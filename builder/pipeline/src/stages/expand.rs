@@ -34,12 +34,11 @@ pub(super) fn expand(
     let directory = BuildDirectory::prepare(&resolved.source.tree, context)?;
     let arguments = arguments(&resolved, &directory);
     let ran = if resolved.has_procedural_macros {
-        let ran = directory.rustc_unseen(context, &arguments, directory.out())?;
-        meter.add(ran.cpu);
-        ran
+        directory.rustc_unseen(context, &arguments, directory.out())?
     } else {
-        directory.rustc(context, arguments, true, meter)?
+        directory.rustc(context, arguments, true, directory.out())?
     };
+    meter.add(ran.cpu);
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
     let tree = &resolved.source.tree;
     context.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, tree)))?;
@@ -58,10 +57,12 @@ impl AdmittedSource {
         meter: &Meter,
     ) -> Result<Ran, Stop> {
         if !self.resolved.has_procedural_macros {
-            return Ok(self.directory.rustc(context, compilation, false, meter)?);
+            let ran = self.directory.rustc(context, compilation, false, self.directory.out())?;
+            meter.add(ran.cpu);
+            return Ok(ran);
         }
         let expansion = arguments(&self.resolved, &self.directory);
-        let out = self.directory.another_out(context)?;
+        let out = self.directory.another_out(context, "again")?;
         let (ran, again) = std::thread::scope(|scope| {
             let again = scope.spawn(|| self.directory.rustc_unseen(context, &expansion, &out));
             let ran = self.directory.rustc_unseen(context, &compilation, self.directory.out());

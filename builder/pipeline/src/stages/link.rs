@@ -54,7 +54,9 @@ pub(super) fn link(
 ) -> Result<BuiltArtifact, Stop> {
     let admitted = compiled.admitted;
     let (resolved, directory) = (&admitted.resolved, &admitted.directory);
-    let ran = directory.rustc(context, arguments(resolved, directory, &context.deps)?, false, meter)?;
+    let arguments = arguments(resolved, directory, &context.deps)?;
+    let ran = directory.rustc(context, arguments, false, directory.out())?;
+    meter.add(ran.cpu);
     let messages = Messages::read(&ran.stderr);
     context.layers.refuse_if_any(&undefined_symbols(&messages))?;
     context.layers.refuse_if_any(&not_rewritten(&messages))?;

@@ -12,27 +12,33 @@ use super::build_directory::{BuildDirectory, CRATE_ROOT};
 use super::context::BuildContext;
 use super::dependencies::ResolvedSource;
 use crate::diagnostics::{Messages, judge_compiler};
-use crate::journal::{Meter, Stop};
+use crate::error::BuilderError;
+use crate::journal::Stop;
+use crate::sandbox::Ran;
 
-/// Type-checks in the sandbox; for a source that has compiled.
-pub(super) fn second_opinion(
+/// Type-checks in the sandbox.
+pub(super) fn ask(
     resolved: &ResolvedSource,
     directory: &BuildDirectory,
     context: &BuildContext,
-    meter: &Meter,
-) -> Result<(), Stop> {
+) -> Result<Option<Ran>, BuilderError> {
     if !context.layers.has(Layer::Soundness) {
-        return Ok(());
+        return Ok(None);
     }
     let mut arguments = directory.tenant_flags(&resolved.source.crate_name, &resolved.externs);
     arguments.push("-Znext-solver=globally".to_owned());
-    arguments.push(format!("--emit=metadata={}", directory.product("second.rmeta")));
+    let out = directory.another_out(context, "second")?;
+    arguments.push(format!("--emit=metadata={}", out.path("second.rmeta")));
     arguments.push(CRATE_ROOT.to_owned());
-    let ran = directory.rustc(context, arguments, true, meter)?;
+    directory.rustc(context, arguments, true, &out).map(Some)
+}
+
+/// Refuses what it rejects; of a source that has compiled.
+pub(super) fn judge(ran: &Ran) -> Result<(), Stop> {
     let messages = Messages::read(&ran.stderr);
     let mut diagnostics = messages.error_diagnostics();
     if ran.exit == Exit::Code(0) || diagnostics.is_empty() {
-        return judge_compiler(&ran, &messages);
+        return judge_compiler(ran, &messages);
     }
     let finding = Finding::new(
         codes::MF0401,
