@@ -81,11 +81,12 @@ impl Dev {
 }
 
 impl Drop for Dev {
+    #[expect(clippy::print_stderr, reason = "whoever looks why a test has failed wants to know")]
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            println!("dev said:\n{}", self.said.lock().unwrap().join("\n"));
+            eprintln!("dev said:\n{}", self.said.lock().unwrap().join("\n"));
         }
     }
 }
