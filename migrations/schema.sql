@@ -827,6 +827,36 @@ GRANT DELETE, SELECT ON revocations TO mfaas_server;
 GRANT SELECT ON revocations TO mfaas_signer;
 GRANT INSERT (artifact, reason, revoked_by) ON revocations TO mfaas_server;
 
+CREATE TABLE schedules (
+    tenant text NOT NULL,
+    function text NOT NULL,
+    name text NOT NULL,
+    cron text NOT NULL,
+    body text NOT NULL,
+    set_at timestamp with time zone NOT NULL DEFAULT now(),
+    set_by text NOT NULL,
+    due_at timestamp with time zone,
+    runs bigint NOT NULL DEFAULT 0,
+    skipped bigint NOT NULL DEFAULT 0,
+    failures bigint NOT NULL DEFAULT 0,
+    run_due_at timestamp with time zone,
+    begun_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    outcome text,
+    status integer,
+    code text,
+    CONSTRAINT schedules_pkey PRIMARY KEY (tenant, function, name),
+    CONSTRAINT schedules_body_bounded CHECK ((octet_length(body) <= 16384)),
+    CONSTRAINT schedules_cron_bounded CHECK ((octet_length(cron) <= 100)),
+    CONSTRAINT schedules_function_fkey FOREIGN KEY (tenant, function) REFERENCES functions(tenant, name),
+    CONSTRAINT schedules_name_valid CHECK ((name ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
+    CONSTRAINT schedules_outcome_known CHECK ((outcome = ANY (ARRAY['answered'::text, 'failed'::text, 'unreachable'::text])))
+);
+CREATE INDEX schedules_by_due ON public.schedules USING btree (due_at);
+GRANT DELETE, SELECT ON schedules TO mfaas_server;
+GRANT INSERT (tenant, function, name, cron, body, set_by, due_at) ON schedules TO mfaas_server;
+GRANT UPDATE (cron, body, set_at, set_by, due_at, runs, skipped, failures, run_due_at, begun_at, ended_at, outcome, status, code) ON schedules TO mfaas_server;
+
 CREATE TABLE series_builds (
     step_s integer NOT NULL,
     at timestamp with time zone NOT NULL,

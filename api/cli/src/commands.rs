@@ -25,6 +25,7 @@ mod resource;
 mod restore;
 mod review;
 mod rollback;
+mod schedule;
 mod status;
 mod token;
 mod up;
@@ -83,6 +84,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Unban(node::Unban),
     Resource(resource::Resource),
+    Schedule(schedule::Schedule),
     Usage(usage::Usage),
     Token(token::Token),
     Login(login::Login),
@@ -128,6 +130,7 @@ impl Command {
             | Self::Node(_)
             | Self::Unban(_)
             | Self::Resource(_)
+            | Self::Schedule(_)
             | Self::Usage(_)
             | Self::Token(_)
             | Self::Login(_)
@@ -159,6 +162,7 @@ impl Command {
             Self::Node(command) => block_on(command.run(context)),
             Self::Unban(command) => block_on(command.run_by_former_name(context)),
             Self::Resource(command) => block_on(command.run(context)),
+            Self::Schedule(command) => block_on(command.run(context)),
             Self::Usage(command) => block_on(command.run(context)),
             Self::Token(command) => block_on(command.run(context)),
             Self::Login(command) => block_on(command.run(context)),

@@ -76,6 +76,10 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/resources/{name}/grants", Access::Token(Scope::Operate)),
     ("PUT", "/v1/resources/{name}/grants/{tenant}", Access::Token(Scope::Operate)),
     ("DELETE", "/v1/resources/{name}/grants/{tenant}", Access::Token(Scope::Operate)),
+    ("GET", "/v1/functions/{name}/schedules", Access::Token(Scope::Read)),
+    // Whoever may issue a call token.
+    ("PUT", "/v1/functions/{name}/schedules/{schedule}", Access::Token(Scope::Deploy)),
+    ("DELETE", "/v1/functions/{name}/schedules/{schedule}", Access::Token(Scope::Deploy)),
     ("GET", "/v1/usage", Access::Token(Scope::Read)),
     ("GET", "/v1/functions/{name}/series", Access::Token(Scope::Read)),
     ("GET", "/v1/series/tenants", Access::Token(Scope::Read)),

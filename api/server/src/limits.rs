@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 /// Connections that are open at once on a listener. For one more the one that has been idle longest leaves; if none is
 /// idle, it is MF0912.
 #[derive(Debug, Clone, Copy)]
@@ -247,8 +249,31 @@ pub const CONSOLE_CALL_ANSWER_HEADERS_MAX: usize = 64;
 pub const CONSOLE_CALL_HEX_BYTES_MAX: usize = 512;
 /// How long it may take: the longest budget, twice.
 pub const CONSOLE_CALL_TIME_MAX: Duration = Duration::from_secs(20);
-/// How long its token is good for, in seconds: it is made for this call, and the clocks of two machines differ.
-pub const CONSOLE_CALL_TOKEN_LIFE_S: u32 = 120;
+/// How long its token is good for: it is made for this call, and the clocks of two machines differ.
+pub const CONSOLE_CALL_TOKEN_LIFE: Duration = Duration::from_secs(120);
+
+/// How often this server looks for schedules that are due.
+pub const SCHEDULES_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Calls of schedules that this server makes at once.
+pub const SCHEDULED_CALLS_MAX: usize = 64;
+/// Those of one tenant: seven others find as much room beside it.
+pub const TENANT_SCHEDULED_CALLS_MAX: usize = 8;
+/// How long such a call may take.
+pub const SCHEDULED_CALL_TIME_MAX: Duration = Duration::from_secs(3_600);
+/// After what time one without an end is taken for lost with its server.
+pub const SCHEDULED_CALL_LOST_AFTER: TimeDelta = TimeDelta::seconds(3_900);
+/// How often a call is tried that no node took.
+pub const SCHEDULED_CALL_TRIES: u32 = 4;
+/// What is waited between two tries.
+pub const SCHEDULED_CALL_PAUSE: Duration = Duration::from_secs(5);
+/// What is read of an answer that is no success, in bytes: a code stands there.
+pub const SCHEDULED_CALL_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// How long the call token of a schedule is good for.
+pub const SCHEDULE_TOKEN_LIFE: Duration = Duration::from_secs(86_400);
+/// How long it is used: calls that begin with it have to begin before its end.
+pub const SCHEDULE_TOKEN_USED: Duration = Duration::from_secs(43_200);
+/// How long calls of schedules may go on when the server stops.
+pub const SCHEDULED_CALLS_DRAIN: Duration = Duration::from_secs(8);
 /// Rows of a table in the console.
 pub const CONSOLE_ROWS_MAX: u32 = 100;
 /// Bans in force that one answer or page shows; the newest come first.

@@ -48,6 +48,10 @@ fn describe() {
     );
     metrics::describe_gauge!("mfaas_event_streams", "Open event streams.");
     metrics::describe_counter!("mfaas_usage_reports_total", "Reports of usage by what became of them.");
+    metrics::describe_counter!(
+        "mfaas_scheduled_calls_total",
+        "Calls that this server has made for schedules, by outcome; skipped: times that passed while a call was under way."
+    );
     metrics::describe_gauge!("mfaas_bans", "Bans in force.");
     metrics::describe_gauge!("mfaas_nodes", "Nodes by what they are to take.");
     metrics::describe_gauge!("mfaas_node_states", "Nodes by how they stand: ready, behind, silent, joined.");

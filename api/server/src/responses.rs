@@ -6,6 +6,7 @@ pub(crate) mod crates;
 pub(crate) mod isolation;
 pub(crate) mod nodes;
 pub(crate) mod resources;
+pub(crate) mod schedules;
 pub(crate) mod series;
 pub(crate) mod usage;
 

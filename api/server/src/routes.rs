@@ -16,6 +16,7 @@ mod nodes;
 mod paging;
 mod resources;
 mod reviews;
+mod schedules;
 mod series;
 mod tokens;
 mod usage;
@@ -32,7 +33,7 @@ use utoipa_axum::routes;
 use self::description::complete;
 use crate::state::App;
 
-pub(crate) use calls::issue as issue_call_token;
+pub(crate) use calls::{issue as issue_call_token, own_name as caller_name};
 pub(crate) use deployments::events as follow_events;
 pub(crate) use index::router as index_router;
 
@@ -128,6 +129,8 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(resources::list, resources::create))
         .routes(routes!(resources::grants))
         .routes(routes!(resources::grant, resources::revoke))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::set, schedules::delete))
         .routes(routes!(usage::usage))
         .routes(routes!(series::function))
         .routes(routes!(series::tenants))

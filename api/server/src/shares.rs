@@ -59,6 +59,13 @@ impl<K: Hash + Eq + Clone> Shares<K> {
         Ok(share)
     }
 
+    /// Who has as much as a holder may.
+    pub(crate) fn full(&self) -> Vec<K> {
+        let held = self.held();
+        let full = held.by_holder.iter().filter(|(_, amount)| **amount >= self.0.share_max);
+        full.map(|(holder, _)| holder.clone()).collect()
+    }
+
     /// What all have together.
     pub(crate) fn taken(&self) -> usize {
         self.held().all

@@ -16,6 +16,7 @@ mod readiness;
 pub mod render;
 mod resources;
 mod reviews;
+mod schedules;
 pub mod schema;
 mod series;
 mod status;
@@ -42,6 +43,7 @@ pub use reviews::{
     NearestView, ReadingView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView,
     RevokeCrate, VolumeView, VoteView,
 };
+pub use schedules::{CRON_BYTES_MAX, SCHEDULE_BODY_BYTES_MAX, ScheduleView, ScheduledCallView, SetSchedule};
 pub use series::{
     BuildPointView, BuildSeriesView, FunctionPointView, FunctionSeriesView, NodePointView, NodeSeriesView,
     OneNodeSeriesView, OneTenantSeriesView, QuantileView, SeriesSteps, TenantPointView, TenantSeriesView,

@@ -56,6 +56,8 @@ schemas! {
     ResourceName: text("^[a-z][a-z0-9_-]*$", 63);
     /// What a function calls data that it may reach.
     BindingName: text("^[a-z][a-z0-9_-]*$", 40);
+    /// When a function is called by its site.
+    ScheduleName: text("^[a-z][a-z0-9_-]*$", 40);
     /// A node.
     NodeName: text("^[a-z][a-z0-9_-]*$", 63);
     /// The build of a program: its version, and behind `+` the commit, where it is known.

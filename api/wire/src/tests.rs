@@ -180,7 +180,7 @@ fn an_event_needs_only_what_it_has() {
 fn schemas_have_the_bounds_of_the_types_that_parse() {
     use mfaas_ident::{
         AliasName, BindingName, BuildVersion, CrateName, FunctionName, NodeName, PersonName, ResourceName,
-        TenantName, VersionNumber,
+        ScheduleName, TenantName, VersionNumber,
     };
     use utoipa::PartialSchema as _;
 
@@ -198,6 +198,7 @@ fn schemas_have_the_bounds_of_the_types_that_parse() {
     fits(&|text| NodeName::parse(text).is_ok(), schema::NodeName::schema());
     fits(&|text| ResourceName::parse(text).is_ok(), schema::ResourceName::schema());
     fits(&|text| BindingName::parse(text).is_ok(), schema::BindingName::schema());
+    fits(&|text| ScheduleName::parse(text).is_ok(), schema::ScheduleName::schema());
     // It begins with a digit.
     let is_build = |text: &str| BuildVersion::parse(&text.replacen('a', "1", 1)).is_ok();
     fits(&is_build, schema::BuildVersion::schema());

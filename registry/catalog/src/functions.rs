@@ -280,6 +280,7 @@ impl Catalog {
         lock_function(&mut tx, tenant, name).await?;
         for statement in [
             "DELETE FROM aliases WHERE tenant = $1 AND function = $2",
+            "DELETE FROM schedules WHERE tenant = $1 AND function = $2",
             // In the order in which the signer locks them that signs their statements again.
             "SELECT 1 FROM versions WHERE tenant = $1 AND function = $2 AND retired_at IS NULL ORDER BY version FOR UPDATE",
             "UPDATE versions SET retired_at = now() WHERE tenant = $1 AND function = $2 AND retired_at IS NULL",
@@ -301,7 +302,7 @@ impl Catalog {
 }
 
 /// Locks the function's row, so that a deploy, a move and a deletion come one after another.
-async fn lock_function(
+pub(crate) async fn lock_function(
     connection: &mut PgConnection,
     tenant: &TenantName,
     name: &FunctionName,

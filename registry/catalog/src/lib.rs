@@ -42,6 +42,7 @@ mod restoring;
 mod retention;
 mod reviews;
 mod revoking;
+mod schedules;
 mod schema;
 mod series;
 mod serving;
@@ -86,6 +87,10 @@ pub use restoring::{RestoreScript, RestoreTarget};
 pub use retention::{FORGET_ROWS_MAX, Retention};
 pub use reviews::{Asker, HotspotNote, NewVote, ReviewRow, UNREADABLE, Vote};
 pub use revoking::{AffectedVersion, Revocation, Severity};
+pub use schedules::{
+    Claim, ClaimedRun, FUNCTION_SCHEDULES_MAX, LastRun, NewSchedule, RunEnd, RunOutcome, Schedule,
+    TENANT_SCHEDULES_MAX,
+};
 pub use schema::describe as describe_schema;
 pub use series::{
     BUILD_EDGES_MS, BuildStep, CallSeries, CallStep, NodeStep, Range, SERIES_NODES_MAX, SERIES_SHOWN_MAX,

@@ -27,6 +27,7 @@ fn callers_show_tokens_unless_the_function_is_public() {
     with_tokens(&stack);
     what_is_refused(&stack);
     beyond_the_share(&stack);
+    schedules_call(&stack);
     tokens_are_revoked(&stack);
     keys_rotate(&stack);
     stack.invariants();
@@ -93,6 +94,27 @@ fn with_tokens(stack: &Stack) {
     let refused = as_viewer("silent");
     assert!(refused.code != 0 && refused.stderr.contains("MF0816"), "{refused:?}");
     assert!(refused.stderr.contains("mfaas token create --call"), "{refused:?}");
+}
+
+fn schedules_call(stack: &Stack) {
+    let set = ["schedule", "set", "named", "nightly", "--cron", "0 3 * * *", "--data", "all"];
+    assert!(stack.cli(set).ok().stdout.contains("named is called by nightly next at 2"), "it says when");
+    let _ = stack.sql().execute("UPDATE schedules SET due_at = now()", &[]).unwrap();
+    let item = wait_for("the call of a schedule", Duration::from_secs(30), || {
+        let page = stack.cli(["schedule", "list", "named", "--json"]).ok().json();
+        let item = page["items"][0].clone();
+        item["last"]["ended_at"].is_string().then_some(item)
+    });
+    assert_eq!(
+        (&item["last"]["outcome"], &item["last"]["status"]),
+        (&json!("answered"), &json!(200)),
+        "{item}"
+    );
+    assert!(stack.cli(["schedule", "list", "named"]).ok().stdout.contains("answered 200"));
+    let bad = stack.cli(["schedule", "set", "named", "nightly", "--cron", "every night"]);
+    assert!(bad.code != 0 && bad.stderr.contains("MF0904") && bad.stderr.contains("0 3 * * *"), "{bad:?}");
+    let _ = stack.cli(["schedule", "delete", "named", "nightly"]).ok();
+    assert!(stack.cli(["schedule", "list", "named"]).ok().stdout.contains("named has no schedule"));
 }
 
 fn what_is_refused(stack: &Stack) {

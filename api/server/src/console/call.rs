@@ -1,24 +1,19 @@
 //! One call of a function for a person who is signed in, made by the server at a node.
 //!
 //! The call token is issued as for anybody who asks for one, names this function alone and never reaches the page.
-//! Must never ask another address than one that a node of the site has reported, nor follow where an answer leads.
 
 use std::time::Instant;
 
 use http::Method;
 use http::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use mfaas_ident::{CallScope, FunctionName, Selector, sanitise};
-use mfaas_wire::{CreateCallToken, Endpoint};
-use reqwest::Url;
+use mfaas_ident::{FunctionName, Selector, sanitise};
 
 use super::form::SignedForm;
 use super::rows::line;
 use crate::caller::Caller;
-use crate::limits;
 use crate::refusal::Refusal;
-use crate::responses::nodes::endpoint;
-use crate::routes;
 use crate::state::App;
+use crate::{calling, limits, routes};
 
 /// What a node takes.
 pub(super) const METHODS: [&str; 7] = ["POST", "GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -133,18 +128,15 @@ pub(super) async fn send(
 ) -> Result<Answered, Refusal> {
     let (method, mut headers) = (asked.method()?, asked.headers()?);
     let (query, selector) = (asked.query()?, asked.selector()?);
-    let (node, mut url) = node_for(app, caller, name, selector.as_ref()).await?;
+    let (node, mut url) = calling::node_for(app, &caller.tenant, name, selector.as_ref()).await?;
     if let Some(selector) = selector {
         url.set_path(&format!("{}@{selector}", url.path()));
     }
     url.set_query(query);
-    headers.insert(AUTHORIZATION, bearer(app, caller, name).await?);
-    let http = reqwest::Client::builder()
-        .timeout(limits::CONSOLE_CALL_TIME_MAX)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build()
-        .map_err(Refusal::internal)?;
+    let named = (&caller.tenant, routes::caller_name(caller));
+    let life = limits::CONSOLE_CALL_TOKEN_LIFE;
+    headers.insert(AUTHORIZATION, calling::bearer(app, &caller.actor(), named, name, life).await?);
+    let http = calling::http(limits::CONSOLE_CALL_TIME_MAX)?;
     let away = |error: reqwest::Error| {
         Refusal::unavailable("The node did not answer in time, or not at all.", error.without_url())
     };
@@ -178,57 +170,6 @@ pub(super) async fn send(
 
 fn text_of(value: &HeaderValue) -> String {
     line(&String::from_utf8_lossy(value.as_bytes()))
-}
-
-/// The node to ask, as `mfaas invoke` finds it: one that is ready, else one that may have the version by now.
-async fn node_for(
-    app: &App,
-    caller: &Caller,
-    name: &FunctionName,
-    selector: Option<&Selector>,
-) -> Result<(String, Url), Refusal> {
-    // Says that there is no such function.
-    app.catalog.function(&caller.tenant, name).await?;
-    let served = app.catalog.served_function(&caller.tenant, name).await?;
-    let has_it = |row: &Endpoint| match selector {
-        Some(Selector::Version(version)) => row.loaded_versions.contains(version),
-        Some(Selector::Alias(_)) | None => row.live_version.is_some(),
-    };
-    let rows = app.catalog.nodes().await?.into_iter();
-    let rows = rows.map(|status| endpoint(status, &caller.tenant, name, served.as_ref(), None));
-    let best = rows
-        .filter_map(|row| Some((address(row.url.as_deref()?)?, row)))
-        .min_by_key(|(_, row)| (!has_it(row), !row.ready));
-    let none =
-        || Refusal::unavailable("No node has reported an address that calls can go to.", "no endpoint");
-    best.map(|(url, row)| (row.node.to_string(), url)).ok_or_else(none)
-}
-
-/// An address that a node has reported, if it is one of a function and says nothing else.
-fn address(text: &str) -> Option<Url> {
-    let url = Url::parse(text).ok()?;
-    let is_plain = matches!(url.scheme(), "http" | "https")
-        && url.has_host()
-        && url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    is_plain.then_some(url)
-}
-
-/// A call token of this person for this function.
-async fn bearer(app: &App, caller: &Caller, name: &FunctionName) -> Result<HeaderValue, Refusal> {
-    let wanted = CreateCallToken {
-        functions: CallScope::of(name.clone()),
-        caller: None,
-        ttl_s: Some(limits::CONSOLE_CALL_TOKEN_LIFE_S),
-        rate: None,
-        concurrency: None,
-    };
-    let created = routes::issue_call_token(app, caller, wanted).await?;
-    let mut bearer = HeaderValue::try_from(format!("Bearer {}", created.token)).map_err(Refusal::internal)?;
-    bearer.set_sensitive(true);
-    Ok(bearer)
 }
 
 /// Text as text, anything else as hexadecimal digits.

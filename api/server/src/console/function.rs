@@ -3,20 +3,21 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use mfaas_catalog::Alias;
+use chrono::Utc;
+use mfaas_catalog::{Alias, CatalogError};
 use mfaas_ident::{Access, AliasName, FunctionName, Scope, TenantName};
 
 use super::call::{self, Answered, Asked, METHODS};
 use super::form::SignedForm;
 use super::frame::{Frame, html, show as show_refusal};
 use super::nodes::BanRow;
-use super::rows::{AliasRow, DeploymentRow, LogRow, VersionRow};
+use super::rows::{AliasRow, DeploymentRow, LogRow, ScheduleRow, VersionRow};
 use super::statement::admission;
 use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::responses;
+use crate::responses::{self, schedules::schedule_view};
 use crate::state::App;
 
 #[derive(Template)]
@@ -29,6 +30,7 @@ struct FunctionPage {
     aliases: Vec<AliasRow>,
     versions: Vec<VersionRow>,
     deployments: Vec<DeploymentRow>,
+    schedules: Vec<ScheduleRow>,
     log: Vec<LogRow>,
     /// `None` if no version is live.
     callers: Option<Callers>,
@@ -93,8 +95,16 @@ async fn render(
     let versions = catalog.versions(tenant, &name, None, limits::CONSOLE_ROWS_MAX).await?;
     let log = catalog.logs_after(tenant, &name, 0, limits::CONSOLE_LOG_LINES_MAX).await?;
     let bans = catalog.bans(Some(tenant), Some(&name), limits::CONSOLE_ROWS_MAX).await?;
+    let schedules = match catalog.schedules(tenant, &name).await {
+        // It was deleted, or nothing of it was admitted yet.
+        Err(CatalogError::NotFound { .. }) => Vec::new(),
+        found => found?,
+    };
+    let now = Utc::now();
+    let schedules = schedules.into_iter().map(|row| schedule_view(&name, row, now).into()).collect();
     let page = FunctionPage {
         call,
+        schedules,
         callers: callers(app, tenant, &name, &aliases).await?,
         frame: frame.at("functions"),
         bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),

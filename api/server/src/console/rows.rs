@@ -6,7 +6,7 @@ use mfaas_ident::{Budget, Class, Digest, MemoryLimit};
 use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
     AliasView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind, FunctionView, Level, LogLine,
-    NodeState, NodeView, VersionView, bindings_text,
+    NodeState, NodeView, ScheduleView, VersionView, bindings_text,
 };
 
 use crate::limits;
@@ -212,6 +212,43 @@ impl From<AliasView> for AliasRow {
             alias: view.alias.to_string(),
             version: view.version.to_string(),
             updated_at: time(view.updated_at),
+        }
+    }
+}
+
+/// A row of the table of schedules.
+pub(super) struct ScheduleRow {
+    pub(super) name: String,
+    pub(super) cron: String,
+    pub(super) due_at: String,
+    pub(super) runs: String,
+    pub(super) failures: String,
+    pub(super) skipped: String,
+    pub(super) begun_at: String,
+    /// What came of the last call, and how good that is.
+    pub(super) outcome: String,
+    pub(super) tone: &'static str,
+}
+
+impl From<ScheduleView> for ScheduleRow {
+    fn from(view: ScheduleView) -> Self {
+        let moment = |at: Option<DateTime<Utc>>| at.map_or_else(|| "–".to_owned(), time);
+        let last = view.last.as_ref();
+        Self {
+            name: view.name.to_string(),
+            cron: line(&view.cron),
+            due_at: moment(view.due_at),
+            runs: view.runs.to_string(),
+            failures: view.failures.to_string(),
+            skipped: view.skipped.to_string(),
+            begun_at: moment(last.map(|last| last.begun_at)),
+            outcome: last.map_or_else(|| "–".to_owned(), |last| last.words()),
+            tone: match last.map(|last| last.outcome.as_str()) {
+                Some("answered") => "good",
+                Some("running") => "busy",
+                None => "off",
+                Some(_) => "bad",
+            },
         }
     }
 }

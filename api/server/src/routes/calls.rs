@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{SubsecRound as _, TimeDelta, Utc};
 use http::StatusCode;
 use mfaas_attest::{CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims};
-use mfaas_catalog::{CatalogError, IssuedCall};
+use mfaas_catalog::{Actor, CatalogError, IssuedCall};
 use mfaas_ident::{PersonName, TenantName};
 use mfaas_wire::{
     CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey, schema,
@@ -30,14 +30,16 @@ pub(super) async fn create(
     caller: Caller,
     Json(body): Json<CreateCallToken>,
 ) -> Result<Response, Refusal> {
-    let created = issue(&app, &caller, body).await?;
+    let named = body.caller.clone().unwrap_or_else(|| own_name(&caller));
+    let created = issue(&app, &caller.actor(), (&caller.tenant, named), body).await?;
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
 }
 
-/// Issues it, with a row about it.
+/// Issues it to whom it names, with a row about it.
 pub(crate) async fn issue(
     app: &App,
-    caller: &Caller,
+    actor: &Actor,
+    (tenant, named): (&TenantName, PersonName),
     body: CreateCallToken,
 ) -> Result<CallTokenCreated, Refusal> {
     let life = body.ttl_s.map_or(CALL_TOKEN_LIFE, |seconds| TimeDelta::seconds(seconds.into()));
@@ -47,15 +49,14 @@ pub(crate) async fn issue(
     if body.rate == Some(0) || body.concurrency == Some(0) {
         return Err(Refusal::invalid("`rate` and `concurrency` are at least 1."));
     }
-    let named = body.caller.unwrap_or_else(|| own_name(&caller.tenant, &caller.token.person));
     // A token counts in whole seconds: nobody is told of another end than it has.
     let now = Utc::now().trunc_subsecs(0);
     // What is issued after a revocation counts, in the same second too.
-    let revoked_until = app.catalog.caller_revoked_until(&caller.tenant, &named).await?;
+    let revoked_until = app.catalog.caller_revoked_until(tenant, &named).await?;
     let issued_at = revoked_until.map_or(now, |until| now.max(until + TimeDelta::seconds(1)));
     let id = Uuid::now_v7();
     let claims = CallClaims {
-        tenant: caller.tenant.clone(),
+        tenant: tenant.clone(),
         caller: named,
         functions: body.functions,
         issued_at,
@@ -74,7 +75,7 @@ pub(crate) async fn issue(
         expires_at: claims.expires_at,
         key: signed.key,
     };
-    app.catalog.record_call_token(&caller.actor(), &issued).await?;
+    app.catalog.record_call_token(actor, &issued).await?;
     Ok(CallTokenCreated {
         token: signed.token,
         id: claims.id,
@@ -162,7 +163,8 @@ fn refusal(error: anyhow::Error) -> Refusal {
 }
 
 /// The person of a token. One that speaks for itself is called `tenant/name`, and the tenant stands before every caller anyway.
-fn own_name(tenant: &TenantName, person: &PersonName) -> PersonName {
+pub(crate) fn own_name(caller: &Caller) -> PersonName {
+    let (tenant, person) = (&caller.tenant, &caller.token.person);
     let rest = person.as_str().strip_prefix(tenant.as_str()).and_then(|rest| rest.strip_prefix('/'));
     rest.and_then(|rest| PersonName::parse(rest).ok()).unwrap_or_else(|| person.clone())
 }

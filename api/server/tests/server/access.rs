@@ -31,6 +31,7 @@ fn filled(template: &str) -> String {
         .replace("{id}", "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001")
         .replace("{version}", "1")
         .replace("{alias}", "live")
+        .replace("{schedule}", "nightly")
         .replace("{tenant}", "a")
         .replace("{digest}", &"0".repeat(64))
         .replace("{*path}", "src/lib.rs")

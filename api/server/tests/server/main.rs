@@ -29,6 +29,7 @@ mod registry;
 mod resources;
 mod reviews;
 mod roles;
+mod schedules;
 mod support;
 mod tls;
 mod upkeep;

@@ -25,6 +25,7 @@ mod retention;
 mod reviews;
 mod roles;
 mod scale;
+mod schedules;
 mod schema;
 mod series;
 mod sessions;

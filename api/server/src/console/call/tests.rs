@@ -1,26 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::{Asked, address, drawn};
+use super::{Asked, drawn};
 use crate::limits;
-
-#[test]
-fn only_plain_addresses_are_asked() {
-    for good in ["http://127.0.0.1:7800/f/a/hello", "https://node.example/f/a/hello"] {
-        assert_eq!(address(good).map(String::from).as_deref(), Some(good));
-    }
-    for bad in [
-        "file:///etc/passwd",
-        "ftp://node/f/a/hello",
-        "http://user@node/f/a/hello",
-        "http://:secret@node/f/a/hello",
-        "http://node/x?/f/a/hello",
-        "http://node/x#/f/a/hello",
-        "/f/a/hello",
-        "",
-    ] {
-        assert_eq!(address(bad), None, "{bad}");
-    }
-}
 
 #[test]
 fn the_connection_and_the_token_are_not_the_persons_to_say() {

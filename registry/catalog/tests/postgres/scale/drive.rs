@@ -5,14 +5,17 @@ use std::time::Duration;
 use chrono::{SubsecRound as _, TimeDelta, Utc};
 use mfaas_attest::{AuditHead, KeyId};
 use mfaas_blobs::Blobs;
-use mfaas_catalog::{CatalogError, Held, IssuedCall, NewRequest, Period, Range, Retention, UsageQuery};
+use mfaas_catalog::{
+    CatalogError, Claim, Held, IssuedCall, NewRequest, NewSchedule, Period, Range, Retention, RunEnd,
+    RunOutcome, UsageQuery,
+};
 use mfaas_delivery::{
     Availability, Ban, BanNotice, DeploymentState, Event, IsolationReport, IsolationSettings, LoadReport,
     LogBatch, LogLevel, LogLine, NODE_PROTOCOL, Stage, UsageReport, UsageRow,
 };
 use mfaas_ident::{
-    CallScope, CrateName, DataAccess, Digest, Epoch, FunctionName, NodeName, ResourceKind, TenantName,
-    ToolchainId, VersionNumber,
+    CallScope, CrateName, DataAccess, Digest, Epoch, FunctionName, NodeName, ResourceKind, ScheduleName,
+    TenantName, ToolchainId, VersionNumber,
 };
 use mfaas_rules::review::ReviewState;
 use uuid::Uuid;
@@ -46,6 +49,7 @@ pub(super) async fn everything(world: &World, turn: &str) {
     call_tokens(world, turn).await;
     machines(world, turn).await;
     resources(world, turn).await;
+    schedules(world).await;
     series(world).await;
     reviews(world, turn).await;
     acquires(world).await;
@@ -293,6 +297,29 @@ async fn resources(world: &World, turn: &str) {
     }
     // The next turn finds what this one found.
     world.server.grant_resource(&actor(), &shared, &busy, DataAccess::Read).await.unwrap();
+}
+
+/// What a tenant says, what servers claim again and again, and how that ends.
+async fn schedules(world: &World) {
+    let (busy, called, name) =
+        (TenantName::parse("t0").unwrap(), function("f1"), ScheduleName::parse("mine").unwrap());
+    let new = NewSchedule { name: &name, cron: "* * * * *", body: "", due_at: Some(Utc::now()) };
+    world.server.set_schedule(&actor(), &busy, &called, new).await.unwrap();
+    assert!(!world.server.schedules(&busy, &called).await.unwrap().is_empty());
+    let lost_after = TimeDelta::hours(1);
+    assert_eq!(
+        world.server.claim_schedule(std::slice::from_ref(&busy), lost_after, |_, _| None).await.unwrap(),
+        None
+    );
+    let claimed = world.server.claim_schedule(&[], lost_after, |_, now| Some(now)).await.unwrap();
+    let Some(Claim::Run(run)) = claimed else { panic!("{claimed:?}") };
+    assert_eq!(
+        world.server.claim_schedule(&[], lost_after, |_, _| None).await.unwrap(),
+        Some(Claim::Skipped)
+    );
+    let end = RunEnd { outcome: RunOutcome::Answered, status: Some(200), code: None };
+    world.server.end_run(&run, &end).await.unwrap();
+    world.server.delete_schedule(&actor(), &busy, &called, &name).await.unwrap();
 }
 
 async fn reviews(world: &World, turn: &str) {

@@ -177,6 +177,9 @@ INSERT INTO version_bindings (tenant, function, version, name, kind, resource, a
     WHERE i % 2 = 0;
 INSERT INTO version_calls (tenant, function, version, name, callee)
     SELECT tenant, name, version, 'c' || n, 'f' || (i * 7 + n) % 9000 FROM d, generate_series(1, 2) n WHERE i % 2 = 1;
+INSERT INTO schedules (tenant, function, name, cron, body, set_by, due_at)
+    SELECT tenant, name, 's' || n, '0 3 * * *', 'body', 'p1', now() + interval '1 day' + i * interval '1 second'
+    FROM f, generate_series(1, 2) n WHERE i % 40 = 1;
 INSERT INTO dependency_caches (key, base, toolchain, lock, built_at)
     SELECT digest_of('cache', i), digest_of('base', i % 3), repeat('a', 64), 'lock', now() - (:functions - i) * interval '1 hour' FROM generate_series(1, :functions) i;
 INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)

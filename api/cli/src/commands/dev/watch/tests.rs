@@ -13,7 +13,10 @@ fn reading_and_building_are_no_changes() {
     let is = |kind, path: &str| is_change(&roots, &Event::new(kind).add_path(path.into()));
     assert!(is(modified, "/home/ada/one/src/lib.rs"));
     assert!(is(EventKind::Create(CreateKind::File), "/home/ada/two/Cargo.toml"));
-    assert!(is(modified, "/home/ada/two/src/target/mod.rs"), "only the directory beside Cargo.toml is cargo's");
+    assert!(
+        is(modified, "/home/ada/two/src/target/mod.rs"),
+        "only the directory beside Cargo.toml is cargo's"
+    );
     assert!(is(modified, "/home/ada/one"), "the directory itself");
     assert!(is_change(&roots, &Event::new(EventKind::Other)), "the system lost track");
     assert!(!is(modified, "/home/ada/one/target/debug/libone.so"));
