@@ -27,7 +27,7 @@ CREATE TABLE schedules (
     CONSTRAINT schedules_name_valid CHECK (name ~ '^[a-z][a-z0-9_-]{0,39}$'),
     CONSTRAINT schedules_cron_bounded CHECK (octet_length(cron) <= 100),
     CONSTRAINT schedules_body_bounded CHECK (octet_length(body) <= 16384),
-    CONSTRAINT schedules_outcome_known CHECK (outcome IN ('answered', 'failed', 'unreachable'))
+    CONSTRAINT schedules_outcome_known CHECK (outcome IN ('answered', 'failed', 'unreachable', 'lost'))
 );
 CREATE INDEX schedules_by_due ON schedules (due_at);
 GRANT SELECT, DELETE, INSERT (tenant, function, name, cron, body, set_by, due_at),

@@ -850,7 +850,7 @@ CREATE TABLE schedules (
     CONSTRAINT schedules_cron_bounded CHECK ((octet_length(cron) <= 100)),
     CONSTRAINT schedules_function_fkey FOREIGN KEY (tenant, function) REFERENCES functions(tenant, name),
     CONSTRAINT schedules_name_valid CHECK ((name ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
-    CONSTRAINT schedules_outcome_known CHECK ((outcome = ANY (ARRAY['answered'::text, 'failed'::text, 'unreachable'::text])))
+    CONSTRAINT schedules_outcome_known CHECK ((outcome = ANY (ARRAY['answered'::text, 'failed'::text, 'unreachable'::text, 'lost'::text])))
 );
 CREATE INDEX schedules_by_due ON public.schedules USING btree (due_at);
 GRANT DELETE, SELECT ON schedules TO mfaas_server;

@@ -8,17 +8,19 @@ use http::header::HeaderValue;
 use mfaas_catalog::Actor;
 use mfaas_ident::{CallScope, FunctionName, PersonName, Selector, TenantName};
 use mfaas_wire::{CreateCallToken, Endpoint};
+use rand::seq::SliceRandom as _;
 use reqwest::Url;
 
 use crate::refusal::Refusal;
 use crate::responses::nodes::endpoint;
-use crate::routes;
 use crate::state::App;
+use crate::{limits, routes};
 
 /// Connections to nodes, for calls that each take this long at most.
 pub(crate) fn http(limit: Duration) -> Result<reqwest::Client, Refusal> {
     reqwest::Client::builder()
         .timeout(limit)
+        .connect_timeout(limits::NODE_CONNECT_MAX)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .build()
@@ -41,9 +43,10 @@ pub(crate) async fn node_for(
     };
     let rows = app.catalog.nodes().await?.into_iter();
     let rows = rows.map(|status| endpoint(status, tenant, name, served.as_ref(), None));
-    let best = rows
-        .filter_map(|row| Some((address(row.url.as_deref()?)?, row)))
-        .min_by_key(|(_, row)| (!has_it(row), !row.ready));
+    let mut rows: Vec<_> = rows.filter_map(|row| Some((address(row.url.as_deref()?)?, row))).collect();
+    // Among equals each time another one: they share the calls, and one that takes none is not asked again and again.
+    rows.shuffle(&mut rand::rng());
+    let best = rows.into_iter().min_by_key(|(_, row)| (!has_it(row), !row.ready));
     let none =
         || Refusal::unavailable("No node has reported an address that calls can go to.", "no endpoint");
     best.map(|(url, row)| (row.node.to_string(), url)).ok_or_else(none)

@@ -252,13 +252,16 @@ pub const CONSOLE_CALL_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long its token is good for: it is made for this call, and the clocks of two machines differ.
 pub const CONSOLE_CALL_TOKEN_LIFE: Duration = Duration::from_secs(120);
 
+/// How long a connection to a node may take to stand.
+pub const NODE_CONNECT_MAX: Duration = Duration::from_secs(5);
+
 /// How often this server looks for schedules that are due.
 pub const SCHEDULES_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Calls of schedules that this server makes at once.
 pub const SCHEDULED_CALLS_MAX: usize = 64;
 /// Those of one tenant: seven others find as much room beside it.
 pub const TENANT_SCHEDULED_CALLS_MAX: usize = 8;
-/// How long such a call may take.
+/// How long such a call may take, with all its tries.
 pub const SCHEDULED_CALL_TIME_MAX: Duration = Duration::from_secs(3_600);
 /// After what time one without an end is taken for lost with its server.
 pub const SCHEDULED_CALL_LOST_AFTER: TimeDelta = TimeDelta::seconds(3_900);
@@ -272,6 +275,10 @@ pub const SCHEDULED_CALL_ANSWER_BYTES_MAX: usize = 64 << 10;
 pub const SCHEDULE_TOKEN_LIFE: Duration = Duration::from_secs(86_400);
 /// How long it is used: calls that begin with it have to begin before its end.
 pub const SCHEDULE_TOKEN_USED: Duration = Duration::from_secs(43_200);
+/// How long it is used whatever a node says of it: each has a record.
+pub const SCHEDULE_TOKEN_USED_MIN: Duration = Duration::from_secs(600);
+/// How often the end of a call is told to a database that does not take it, a second apart.
+pub const SCHEDULED_END_TRIES: u32 = 30;
 /// How long calls of schedules may go on when the server stops.
 pub const SCHEDULED_CALLS_DRAIN: Duration = Duration::from_secs(8);
 /// Rows of a table in the console.

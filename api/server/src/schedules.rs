@@ -1,20 +1,23 @@
 //! Calls that schedules ask for. Each server looks what is due; the catalog gives each time to one of them.
 //!
 //! A time is called for once: a call that a node may have begun is never made again, and one that is lost with its server
-//! stays lost. What no node has taken is tried again for a while. Must never let the schedules of one tenant take the places of
-//! others'.
+//! stays lost. What no node has taken is tried again for a while. Must never let the schedules of one tenant take more than its
+//! share of the places.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use mfaas_catalog::{Actor, CatalogError, Claim, ClaimedRun, RunEnd, RunOutcome};
 use mfaas_ident::{FunctionName, PersonName, ScheduleName, TenantName};
 use mfaas_rules::{Code, codes};
+use mfaas_wire::SCHEDULE_CALLER;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::refusal::Refusal;
 use crate::shares::Shares;
@@ -25,7 +28,8 @@ use crate::{calling, cron, limits};
 const SCHEDULED_FOR: HeaderName = HeaderName::from_static("x-scheduled-for");
 
 /// With these a node says that it has begun nothing, and may take the call later. A function that says the same is called again.
-const NOT_BEGUN: [Code; 5] = [codes::MF0811, codes::MF0815, codes::MF0818, codes::MF0820, codes::MF0824];
+const NOT_BEGUN: [Code; 6] =
+    [codes::MF0811, codes::MF0815, codes::MF0816, codes::MF0818, codes::MF0820, codes::MF0824];
 
 /// Whose token it is.
 type Whose = (TenantName, FunctionName, ScheduleName);
@@ -36,6 +40,8 @@ struct Caller {
     http: reqwest::Client,
     /// Tokens that are used for some time, since each one has a record.
     tokens: Mutex<HashMap<Whose, (Instant, HeaderValue)>>,
+    /// Cancelled when calls have to end.
+    cut: CancellationToken,
 }
 
 /// Calls what is due, until the server stops.
@@ -46,7 +52,8 @@ pub(crate) async fn run(app: App) {
             return tracing::error!(cause = error.cause(), "schedules are not called by this server");
         }
     };
-    let caller = Arc::new(Caller { app: app.clone(), http, tokens: Mutex::default() });
+    let (tokens, cut) = (Mutex::default(), CancellationToken::new());
+    let caller = Arc::new(Caller { app: app.clone(), http, tokens, cut });
     let places = Shares::new(limits::SCHEDULED_CALLS_MAX, limits::TENANT_SCHEDULED_CALLS_MAX);
     let mut calls = JoinSet::new();
     while !app.stop.is_cancelled() {
@@ -59,9 +66,11 @@ pub(crate) async fn run(app: App) {
         }
         while calls.try_join_next().is_some() {}
     }
-    let ended = async { while calls.join_next().await.is_some() {} };
-    if timeout(limits::SCHEDULED_CALLS_DRAIN, ended).await.is_err() {
-        tracing::warn!("calls of schedules were under way when the server stopped, and count as lost");
+    let mut ended = pin!(async { while calls.join_next().await.is_some() {} });
+    if timeout(limits::SCHEDULED_CALLS_DRAIN, ended.as_mut()).await.is_err() {
+        tracing::warn!("calls of schedules are under way while the server stops, and count as lost");
+        caller.cut.cancel();
+        let _ = timeout(limits::SCHEDULED_CALLS_DRAIN, ended).await;
     }
 }
 
@@ -81,7 +90,10 @@ async fn begin_due(
                 let place = places.take(&run.tenant, 1);
                 let caller = Arc::clone(caller);
                 calls.spawn(async move {
-                    let end = caller.call(&run).await;
+                    let end = tokio::select! {
+                        end = timeout(limits::SCHEDULED_CALL_TIME_MAX, caller.call(&run)) => end.unwrap_or(unreachable(None)),
+                        () = caller.cut.cancelled() => RunEnd { outcome: RunOutcome::Lost, status: None, code: None },
+                    };
                     caller.tell(&run, &end).await;
                     drop(place);
                 });
@@ -139,13 +151,23 @@ impl Caller {
         {
             return Ok(bearer.clone());
         }
-        let named = PersonName::parse(&format!("schedule/{}", run.name)).map_err(Refusal::internal)?;
+        let named =
+            PersonName::parse(&format!("{SCHEDULE_CALLER}{}", run.name)).map_err(Refusal::internal)?;
         let (actor, life) = (Actor::program("mfaas-server"), limits::SCHEDULE_TOKEN_LIFE);
         let bearer = calling::bearer(&self.app, &actor, (&run.tenant, named), &run.function, life).await?;
         let mut tokens = self.tokens();
         tokens.retain(|_, (made, _)| made.elapsed() < limits::SCHEDULE_TOKEN_USED);
         tokens.insert(whose, (Instant::now(), bearer.clone()));
         Ok(bearer)
+    }
+
+    /// It may have been revoked: the next call brings another one, if this one was not made just now.
+    fn forget_token(&self, run: &ClaimedRun) {
+        let whose = (run.tenant.clone(), run.function.clone(), run.name.clone());
+        let mut tokens = self.tokens();
+        if tokens.get(&whose).is_some_and(|(made, _)| made.elapsed() >= limits::SCHEDULE_TOKEN_USED_MIN) {
+            tokens.remove(&whose);
+        }
     }
 
     fn tokens(&self) -> std::sync::MutexGuard<'_, HashMap<Whose, (Instant, HeaderValue)>> {
@@ -159,12 +181,13 @@ impl Caller {
             let (status, code) = (Some(status.as_u16()), None);
             return Tried::Ended(RunEnd { outcome: RunOutcome::Answered, status, code });
         }
-        if status == StatusCode::UNAUTHORIZED {
-            // It may have been revoked; the next call brings another one.
-            self.tokens().remove(&(run.tenant.clone(), run.function.clone(), run.name.clone()));
-        }
         let code = code_of(answer).await;
-        let is_for_now = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&status);
+        if status == StatusCode::UNAUTHORIZED {
+            self.forget_token(run);
+        }
+        let is_for_now =
+            [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE, StatusCode::UNAUTHORIZED]
+                .contains(&status);
         let has_not_begun =
             is_for_now && code.as_deref().is_some_and(|code| NOT_BEGUN.iter().any(|not| not.id() == code));
         let end = RunEnd { outcome: RunOutcome::Failed, status: Some(status.as_u16()), code };
@@ -177,8 +200,14 @@ impl Caller {
         let ClaimedRun { tenant, function, name, .. } = run;
         let (outcome, code) = (end.outcome.as_str(), end.code.as_deref());
         tracing::debug!(%tenant, %function, schedule = %name, outcome, status = end.status, code, "called");
-        if let Err(error) = self.app.catalog.end_run(run, end).await {
-            tracing::warn!(%tenant, %function, schedule = %name, %error, "the end of a scheduled call is not on record");
+        for _ in 0..limits::SCHEDULED_END_TRIES {
+            match self.app.catalog.end_run(run, end).await {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::warn!(%tenant, %function, schedule = %name, %error, "the end of a scheduled call is not on record yet")
+                }
+            }
+            sleep(Duration::from_secs(1)).await;
         }
     }
 }

@@ -43,7 +43,9 @@ pub use reviews::{
     NearestView, ReadingView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView,
     RevokeCrate, VolumeView, VoteView,
 };
-pub use schedules::{CRON_BYTES_MAX, SCHEDULE_BODY_BYTES_MAX, ScheduleView, ScheduledCallView, SetSchedule};
+pub use schedules::{
+    CRON_BYTES_MAX, SCHEDULE_BODY_BYTES_MAX, SCHEDULE_CALLER, ScheduleView, ScheduledCallView, SetSchedule,
+};
 pub use series::{
     BuildPointView, BuildSeriesView, FunctionPointView, FunctionSeriesView, NodePointView, NodeSeriesView,
     OneNodeSeriesView, OneTenantSeriesView, QuantileView, SeriesSteps, TenantPointView, TenantSeriesView,

@@ -55,8 +55,6 @@ pub struct NewSchedule<'a> {
     pub cron: &'a str,
     /// What the function is sent.
     pub body: &'a str,
-    /// When that is first.
-    pub due_at: Option<DateTime<Utc>>,
 }
 
 /// A call that was begun.
@@ -83,10 +81,12 @@ pub enum RunOutcome {
     Failed,
     /// No node took the call, or none answered.
     Unreachable,
+    /// The server that made it stopped meanwhile.
+    Lost,
 }
 
 impl RunOutcome {
-    const ALL: [Self; 3] = [Self::Answered, Self::Failed, Self::Unreachable];
+    const ALL: [Self; 4] = [Self::Answered, Self::Failed, Self::Unreachable, Self::Lost];
 
     /// The word.
     pub const fn as_str(self) -> &'static str {
@@ -94,6 +94,7 @@ impl RunOutcome {
             Self::Answered => "answered",
             Self::Failed => "failed",
             Self::Unreachable => "unreachable",
+            Self::Lost => "lost",
         }
     }
 
@@ -115,8 +116,8 @@ pub struct ClaimedRun {
     pub body: String,
     /// For which time.
     pub due_at: DateTime<Utc>,
-    /// Which call of the schedule it is, from 1.
-    pub run: u64,
+    /// When it was claimed, by the database's clock: no other claim of the schedule has the same.
+    pub begun_at: DateTime<Utc>,
 }
 
 /// What was found due.
@@ -144,6 +145,7 @@ const COLUMNS: &str = "name, cron, body, set_at, set_by, due_at, runs, skipped, 
 
 impl Catalog {
     /// Says when a function is called, with its audit record; what the schedule of that name said before does not count any more.
+    /// When that is first, `next` says by the database's time; a time that is due already stays if it is of the same expression.
     ///
     /// # Errors
     /// [`CatalogError::NotFound`] when there is no such function, [`CatalogError::Conflict`] for one schedule more than the
@@ -154,15 +156,18 @@ impl Catalog {
         tenant: &TenantName,
         function: &FunctionName,
         new: NewSchedule<'_>,
+        next: impl Fn(&str, DateTime<Utc>) -> Option<DateTime<Utc>> + Send,
     ) -> Result<Schedule, CatalogError> {
         let mut tx = self.begin().await?;
+        let now = sqlx::query_scalar("SELECT now()").fetch_one(&mut *tx).await?;
         count_alone(&mut tx, tenant).await?;
         lock_function(&mut tx, tenant, function).await?;
         demand_room(&mut tx, tenant, function, new.name).await?;
         let sql = format!(
             "INSERT INTO schedules (tenant, function, name, cron, body, set_by, due_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT ON CONSTRAINT schedules_pkey
-             DO UPDATE SET cron = $4, body = $5, set_at = now(), set_by = $6, due_at = $7
+             DO UPDATE SET cron = $4, body = $5, set_at = now(), set_by = $6,
+                 due_at = CASE WHEN schedules.cron = $4 THEN coalesce(schedules.due_at, $7) ELSE $7 END
              RETURNING {COLUMNS}"
         );
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
@@ -172,7 +177,7 @@ impl Catalog {
             .bind(new.cron)
             .bind(new.body)
             .bind(actor.as_str())
-            .bind(new.due_at)
+            .bind(next(new.cron, now))
             .fetch_one(&mut *tx)
             .await?;
         let detail = serde_json::json!({"cron": new.cron, "body_bytes": new.body.len()});
@@ -243,7 +248,7 @@ impl Catalog {
         let busy: Vec<&str> = busy.iter().map(TenantName::as_str).collect();
         let mut tx = self.begin().await?;
         let row = sqlx::query(
-            "SELECT tenant, function, name, cron, body, due_at, runs, now() AS now,
+            "SELECT tenant, function, name, cron, body, due_at, now() AS now,
                     begun_at IS NOT NULL AND ended_at IS NULL AS has_no_end,
                     begun_at > now() - make_interval(secs => $2) AS is_recent
              FROM schedules WHERE due_at <= now() AND tenant <> ALL ($1)
@@ -265,16 +270,17 @@ impl Catalog {
                  failures = failures + CASE WHEN begun_at IS NOT NULL AND ended_at IS NULL THEN 1 ELSE 0 END
              WHERE tenant = $1 AND function = $2 AND name = $3"
         };
-        let claimed = claimed(&row)?;
+        // As they stand there: also a row that cannot be read has to make room for others.
+        let text = |column: &str| row.try_get::<String, _>(column);
         sqlx::query(change)
-            .bind(claimed.tenant.as_str())
-            .bind(claimed.function.as_str())
-            .bind(claimed.name.as_str())
+            .bind(text("tenant")?)
+            .bind(text("function")?)
+            .bind(text("name")?)
             .bind(next(&cron, now))
             .execute(&mut *tx)
             .await?;
         tx.commit().await?;
-        Ok(Some(if is_running { Claim::Skipped } else { Claim::Run(claimed) }))
+        Ok(Some(if is_running { Claim::Skipped } else { Claim::Run(claimed(&row)?) }))
     }
 
     /// Tells how a claimed call ended; of one that counts as lost by now, nothing.
@@ -282,12 +288,12 @@ impl Catalog {
         sqlx::query(
             "UPDATE schedules SET ended_at = now(), outcome = $5, status = $6, code = $7,
                  failures = failures + CASE WHEN $5 = 'answered' THEN 0 ELSE 1 END
-             WHERE tenant = $1 AND function = $2 AND name = $3 AND runs = $4 AND ended_at IS NULL",
+             WHERE tenant = $1 AND function = $2 AND name = $3 AND begun_at = $4 AND ended_at IS NULL",
         )
         .bind(run.tenant.as_str())
         .bind(run.function.as_str())
         .bind(run.name.as_str())
-        .bind(crate::decode::int8(run.run))
+        .bind(run.begun_at)
         .bind(end.outcome.as_str())
         .bind(end.status.map(i32::from))
         .bind(end.code.as_deref())
@@ -368,6 +374,6 @@ fn claimed(row: &PgRow) -> Decoded<ClaimedRun> {
         name: parsed(row, "name")?,
         body: row.try_get("body")?,
         due_at: row.try_get("due_at")?,
-        run: unsigned::<u64>(row, "runs")?.saturating_add(1),
+        begun_at: row.try_get("now")?,
     })
 }

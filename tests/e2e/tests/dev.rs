@@ -133,6 +133,15 @@ fn a_saved_file_is_the_next_answer() {
     assert_eq!(call(&greets_url, &[]).text(), "three");
     assert_eq!(call(&counts_url, &[]).text(), "count 2", "only what changed was deployed again");
     dev.stop();
+    // Who cannot open what runs must not stop it as their own.
+    let stranger = stack.cli_with(
+        ["--profile-file", "/nonexistent/profile.toml", "dev", greets.path().to_str().unwrap()],
+        &[("MFAAS_HOME", stack.home().to_str().unwrap())],
+    );
+    assert!(
+        stranger.code != 0 && stranger.stderr.contains("runs, and no token of yours opens it"),
+        "{stranger:?}"
+    );
     assert_eq!(
         stack.invoke("greets", "").ok().stdout,
         "three",

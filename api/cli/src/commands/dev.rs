@@ -122,9 +122,19 @@ async fn show_logs(
     for name in names {
         places.push((name, logs::end(client, name).await?));
     }
+    let mut is_away = false;
     loop {
-        for (name, after) in &mut places {
-            *after = logs::show_after(context, client, name, *after).await?;
+        let shown = async {
+            for (name, after) in &mut places {
+                *after = logs::show_after(context, client, name, *after).await?;
+            }
+            Ok::<(), Failure>(())
+        };
+        match shown.await {
+            Ok(()) => is_away = false,
+            // The server may be back soon; it is told once that it is away.
+            Err(failure) if !std::mem::replace(&mut is_away, true) => context.screen.failure(&failure),
+            Err(_) => {}
         }
         tokio::time::sleep(LOGS_EVERY).await;
     }

@@ -8,7 +8,8 @@ use mfaas_attest::{CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims};
 use mfaas_catalog::{Actor, CatalogError, IssuedCall};
 use mfaas_ident::{PersonName, TenantName};
 use mfaas_wire::{
-    CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey, schema,
+    CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey,
+    SCHEDULE_CALLER, schema,
 };
 use serde::Deserialize;
 use uuid::Uuid;
@@ -31,6 +32,9 @@ pub(super) async fn create(
     Json(body): Json<CreateCallToken>,
 ) -> Result<Response, Refusal> {
     let named = body.caller.clone().unwrap_or_else(|| own_name(&caller));
+    if named.as_str().starts_with(SCHEDULE_CALLER) {
+        return Err(Refusal::invalid(format!("`{SCHEDULE_CALLER}` begins the names of schedules.")));
+    }
     let created = issue(&app, &caller.actor(), (&caller.tenant, named), body).await?;
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
 }

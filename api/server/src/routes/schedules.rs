@@ -46,13 +46,13 @@ pub(super) async fn set(
     Json(body): Json<SetSchedule>,
 ) -> Result<axum::Json<ScheduleView>, Refusal> {
     let now = Utc::now();
-    let due_at = cron::first(&body.cron, now).map_err(Refusal::invalid)?;
+    cron::first(&body.cron, now).map_err(Refusal::invalid)?;
     if body.body.len() > SCHEDULE_BODY_BYTES_MAX || body.body.contains('\0') {
         let what = format!("`body` has {SCHEDULE_BODY_BYTES_MAX} bytes at most, and none that is zero.");
         return Err(Refusal::invalid(what));
     }
-    let new = NewSchedule { name: &schedule, cron: &body.cron, body: &body.body, due_at: Some(due_at) };
-    let set = app.catalog.set_schedule(&caller.actor(), &caller.tenant, &name, new).await?;
+    let new = NewSchedule { name: &schedule, cron: &body.cron, body: &body.body };
+    let set = app.catalog.set_schedule(&caller.actor(), &caller.tenant, &name, new, cron::next).await?;
     Ok(axum::Json(schedule_view(&name, set, now)))
 }
 

@@ -12,10 +12,9 @@ use mfaas_ident::{
 };
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 
 use crate::console::{csrf_of, page, sign_in};
-use crate::nodes::{joined, post, report};
+use crate::nodes::listening_node;
 use crate::support::{Answer, Server, admitted_version};
 
 /// A signed statement about version 1 of a function of tenant `a`.
@@ -113,11 +112,7 @@ async fn with_node(answer: Vec<u8>) -> (Server, tokio::task::JoinHandle<String>)
     let server = Server::start().await;
     let deployer = server.token_of("a", Role::Deployer).await;
     server.admitted("a", "hello", &deployer).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut told = report(1, 0);
-    told["ingress_url"] = format!("http://{}", listener.local_addr().unwrap()).into();
-    let node = joined(&server, "node-1").await;
-    assert_eq!(post(&node, &server.node_url("/node/v1/report"), &told).await.0, 204);
+    let listener = listening_node(&server).await;
     let asked = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();

@@ -8,6 +8,7 @@ use mfaas_server::limits;
 use mfaas_server::token::Secret;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::console::{page, sign_in};
 use crate::support::Server;
@@ -62,6 +63,16 @@ pub(crate) async fn joined(server: &Server, name: &str) -> reqwest::Client {
     let (status, answer) = post(&client(server, None), &server.node_url("/node/v1/join"), &request).await;
     assert_eq!(status, 200, "{answer}");
     client(server, Some((answer["certificate_pem"].as_str().unwrap(), &key)))
+}
+
+/// A node that has joined, and has said that the test listens at its ingress.
+pub(crate) async fn listening_node(server: &Server) -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut told = report(1, 0);
+    told["ingress_url"] = format!("http://{}", listener.local_addr().unwrap()).into();
+    let node = joined(server, "node-1").await;
+    assert_eq!(post(&node, &server.node_url("/node/v1/report"), &told).await.0, 204);
+    listener
 }
 
 pub(crate) fn report(sequence: u64, epoch: u64) -> Value {

@@ -6,10 +6,9 @@ use std::time::Duration;
 use mfaas_ident::Role;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 
 use crate::console::{page, sign_in};
-use crate::nodes::{joined, post, report};
+use crate::nodes::listening_node;
 use crate::support::{Answer, Server};
 
 const NIGHTLY: &str = "/v1/functions/hello/schedules/nightly";
@@ -81,11 +80,7 @@ async fn due_now(answers: &[&str]) -> (Server, String, Arc<Mutex<Vec<String>>>) 
     let server = Server::start().await;
     let deployer = server.token_of("a", Role::Deployer).await;
     server.admitted("a", "hello", &deployer).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut told = report(1, 0);
-    told["ingress_url"] = format!("http://{}", listener.local_addr().unwrap()).into();
-    let node = joined(&server, "node-1").await;
-    assert_eq!(post(&node, &server.node_url("/node/v1/report"), &told).await.0, 204);
+    let listener = listening_node(&server).await;
     let (seen, answers) =
         (Arc::new(Mutex::new(Vec::new())), answers.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
     let sent = Arc::clone(&seen);
@@ -136,19 +131,19 @@ async fn a_time_that_is_due_is_one_call() {
     assert_eq!(seen.lock().unwrap().len(), 1, "and no more than one");
 }
 
+/// What a node answers that has not called the function, or whose function has failed.
+fn problem(status: &str, code: &str) -> String {
+    let body = json!({ "code": code, "detail": "played" }).to_string();
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
 #[tokio::test]
 async fn a_call_that_was_not_begun_is_tried_again_and_no_other() {
-    let busy = r#"{"code":"MF0811","detail":"busy"}"#;
-    let busy = format!(
-        "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{busy}",
-        busy.len()
-    );
-    let panicked = r#"{"code":"MF0802","detail":"panicked"}"#;
-    let panicked = format!(
-        "HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{panicked}",
-        panicked.len()
-    );
-    let (server, deployer, seen) = due_now(&[&busy, &panicked, "HTTP/1.1 200 OK\r\n\r\n"]).await;
+    let stranger = problem("401 Unauthorized", "MF0816");
+    let busy = problem("503 Service Unavailable", "MF0811");
+    let panicked = problem("500 Internal Server Error", "MF0802");
+    let (server, deployer, seen) = due_now(&[&stranger, &busy, &panicked, "HTTP/1.1 200 OK\r\n\r\n"]).await;
     let item = settled(&server, &deployer, |item| item["last"]["ended_at"].is_string()).await;
     let last = &item["last"];
     assert_eq!(
@@ -158,8 +153,8 @@ async fn a_call_that_was_not_begun_is_tried_again_and_no_other() {
     assert_eq!((&item["runs"], &item["failures"]), (&json!(1), &json!(1)));
     assert_eq!(
         seen.lock().unwrap().len(),
-        2,
-        "once because the node had no room, and not because the function panicked"
+        3,
+        "again where nothing was begun, and not because the function panicked"
     );
 }
 

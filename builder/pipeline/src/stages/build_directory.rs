@@ -17,6 +17,7 @@ use super::dependencies::Extern;
 use crate::deps::Product;
 use crate::error::BuilderError;
 use crate::flags;
+use crate::journal::Meter;
 use crate::layers::Layers;
 use crate::sandbox::{Filter, Job, Ran, View};
 use crate::toolchain::{SCRIPT_FILE, TARGET, host_libraries};
@@ -177,13 +178,15 @@ impl BuildDirectory {
         context: &BuildContext,
         arguments: Vec<String>,
         bootstrap: bool,
-        out: &View,
+        meter: &Meter,
     ) -> Result<Ran, BuilderError> {
-        let mut job = self.job(arguments, out);
+        let mut job = self.job(arguments, &self.out);
         if bootstrap {
             job.environment.push(unstable_options());
         }
-        context.sandbox.run(job)
+        let ran = context.sandbox.run(job)?;
+        meter.add(ran.cpu);
+        Ok(ran)
     }
 
     /// The same for a run in which procedural macros must not see what it is for: what they find is the same in every
@@ -214,9 +217,9 @@ impl BuildDirectory {
         })
     }
 
-    /// Another empty directory for products, which stands where [`BuildDirectory`]'s own does: for a command beside another.
-    pub(super) fn another_out(&self, context: &BuildContext, name: &str) -> Result<View, BuilderError> {
-        let path = self.scratch.path().join(name);
+    /// Another empty directory for products, which stands where [`BuildDirectory`]'s own does.
+    pub(super) fn another_out(&self, context: &BuildContext) -> Result<View, BuilderError> {
+        let path = self.scratch.path().join("again");
         std::fs::create_dir(&path).map_err(BuilderError::io(&path))?;
         Ok(context.sandbox.write(&path, OUT_INSIDE))
     }

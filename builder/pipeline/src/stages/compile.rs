@@ -8,7 +8,7 @@ use super::build_directory::{BuildDirectory, CRATE_ROOT};
 use super::context::BuildContext;
 use super::dependencies::ResolvedSource;
 use super::expand::AdmittedSource;
-use super::second_opinion;
+use super::second_opinion::second_opinion;
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop};
@@ -30,19 +30,15 @@ impl CompiledCrate {
     }
 }
 
-/// Compiles in the sandbox, asks for a second opinion on the types at the same moment, and judges the list of files and
-/// variables that the compiler read.
+/// Compiles in the sandbox, judges the list of files and variables that the compiler read, and asks
+/// for a second opinion on the types.
 pub(super) fn compile(
     admitted: AdmittedSource,
     context: &BuildContext,
     meter: &Meter,
 ) -> Result<CompiledCrate, Stop> {
     let (resolved, directory) = (&admitted.resolved, &admitted.directory);
-    let (ran, opinion) = std::thread::scope(|scope| {
-        let opinion = scope.spawn(|| second_opinion::ask(resolved, directory, context));
-        (admitted.compile(arguments(resolved, directory), context, meter), opinion.join())
-    });
-    let ran = ran?;
+    let ran = admitted.compile(arguments(resolved, directory), context, meter)?;
     let messages = Messages::read(&ran.stderr);
     judge_compiler(&ran, &messages)?;
     let path = directory.product_on_host(DEP_INFO);
@@ -57,10 +53,7 @@ pub(super) fn compile(
         directory.source_root(),
         &directory.library_roots(),
     ))?;
-    if let Some(opinion) = opinion.map_err(|_| BuilderError::Panicked)?? {
-        meter.add(opinion.cpu);
-        second_opinion::judge(&opinion)?;
-    }
+    second_opinion(resolved, directory, context, meter)?;
     Ok(CompiledCrate { messages, admitted })
 }
 

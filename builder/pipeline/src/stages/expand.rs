@@ -34,11 +34,12 @@ pub(super) fn expand(
     let directory = BuildDirectory::prepare(&resolved.source.tree, context)?;
     let arguments = arguments(&resolved, &directory);
     let ran = if resolved.has_procedural_macros {
-        directory.rustc_unseen(context, &arguments, directory.out())?
+        let ran = directory.rustc_unseen(context, &arguments, directory.out())?;
+        meter.add(ran.cpu);
+        ran
     } else {
-        directory.rustc(context, arguments, true, directory.out())?
+        directory.rustc(context, arguments, true, meter)?
     };
-    meter.add(ran.cpu);
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
     let tree = &resolved.source.tree;
     context.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, tree)))?;
@@ -57,12 +58,10 @@ impl AdmittedSource {
         meter: &Meter,
     ) -> Result<Ran, Stop> {
         if !self.resolved.has_procedural_macros {
-            let ran = self.directory.rustc(context, compilation, false, self.directory.out())?;
-            meter.add(ran.cpu);
-            return Ok(ran);
+            return Ok(self.directory.rustc(context, compilation, false, meter)?);
         }
         let expansion = arguments(&self.resolved, &self.directory);
-        let out = self.directory.another_out(context, "again")?;
+        let out = self.directory.another_out(context)?;
         let (ran, again) = std::thread::scope(|scope| {
             let again = scope.spawn(|| self.directory.rustc_unseen(context, &expansion, &out));
             let ran = self.directory.rustc_unseen(context, &compilation, self.directory.out());

@@ -54,9 +54,7 @@ pub(super) fn link(
 ) -> Result<BuiltArtifact, Stop> {
     let admitted = compiled.admitted;
     let (resolved, directory) = (&admitted.resolved, &admitted.directory);
-    let arguments = arguments(resolved, directory, &context.deps)?;
-    let ran = directory.rustc(context, arguments, false, directory.out())?;
-    meter.add(ran.cpu);
+    let ran = directory.rustc(context, arguments(resolved, directory, &context.deps)?, false, meter)?;
     let messages = Messages::read(&ran.stderr);
     context.layers.refuse_if_any(&undefined_symbols(&messages))?;
     context.layers.refuse_if_any(&not_rewritten(&messages))?;

@@ -12,33 +12,27 @@ use super::build_directory::{BuildDirectory, CRATE_ROOT};
 use super::context::BuildContext;
 use super::dependencies::ResolvedSource;
 use crate::diagnostics::{Messages, judge_compiler};
-use crate::error::BuilderError;
-use crate::journal::Stop;
-use crate::sandbox::Ran;
+use crate::journal::{Meter, Stop};
 
-/// Type-checks in the sandbox.
-pub(super) fn ask(
+/// Type-checks in the sandbox; for a source that has compiled.
+pub(super) fn second_opinion(
     resolved: &ResolvedSource,
     directory: &BuildDirectory,
     context: &BuildContext,
-) -> Result<Option<Ran>, BuilderError> {
+    meter: &Meter,
+) -> Result<(), Stop> {
     if !context.layers.has(Layer::Soundness) {
-        return Ok(None);
+        return Ok(());
     }
     let mut arguments = directory.tenant_flags(&resolved.source.crate_name, &resolved.externs);
     arguments.push("-Znext-solver=globally".to_owned());
-    let out = directory.another_out(context, "second")?;
-    arguments.push(format!("--emit=metadata={}", out.path("second.rmeta")));
+    arguments.push(format!("--emit=metadata={}", directory.product("second.rmeta")));
     arguments.push(CRATE_ROOT.to_owned());
-    directory.rustc(context, arguments, true, &out).map(Some)
-}
-
-/// Refuses what it rejects; of a source that has compiled.
-pub(super) fn judge(ran: &Ran) -> Result<(), Stop> {
+    let ran = directory.rustc(context, arguments, true, meter)?;
     let messages = Messages::read(&ran.stderr);
     let mut diagnostics = messages.error_diagnostics();
     if ran.exit == Exit::Code(0) || diagnostics.is_empty() {
-        return judge_compiler(ran, &messages);
+        return judge_compiler(&ran, &messages);
     }
     let finding = Finding::new(
         codes::MF0401,

@@ -26,8 +26,10 @@ impl World {
         due_at: DateTime<Utc>,
     ) -> Result<Schedule, CatalogError> {
         let name = name(called);
-        let new = NewSchedule { name: &name, cron: "0 3 * * *", body: "body", due_at: Some(due_at) };
-        self.server.set_schedule(&actor(), &tenant(), &function(of), new).await
+        // Another expression each time, or what is due would stay.
+        let cron = due_at.to_rfc3339();
+        let new = NewSchedule { name: &name, cron: &cron, body: "body" };
+        self.server.set_schedule(&actor(), &tenant(), &function(of), new, |_, _| Some(due_at)).await
     }
 
     async fn claim_due(&self, busy: &[TenantName]) -> Option<Claim> {
@@ -74,6 +76,34 @@ async fn a_schedule_is_set_replaced_and_deleted_on_record() {
     world.schedule("report", "nightly", Utc::now()).await.unwrap();
     world.server.delete_function(&actor(), &tenant(), &function("report")).await.unwrap();
     assert_eq!(world.claim_due(&[]).await, None, "a deleted function has none");
+}
+
+/// As deployments from a repository do it each time.
+#[tokio::test]
+async fn a_time_that_is_due_stays_when_the_same_is_said_again() {
+    let world = World::new().await;
+    world.admitted("report", "one").await;
+    let due = Utc::now() - TimeDelta::minutes(1);
+    world.schedule("report", "nightly", due).await.unwrap();
+    let row = world.only_schedule("report").await;
+    let name = name("nightly");
+    let new = NewSchedule { name: &name, cron: &row.cron, body: "other" };
+    let again =
+        world.server.set_schedule(&actor(), &tenant(), &function("report"), new, in_an_hour).await.unwrap();
+    assert_eq!((again.due_at, again.body.as_str()), (row.due_at, "other"));
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_makes_room_for_others() {
+    let world = World::new().await;
+    world.admitted("report", "one").await;
+    world.schedule("report", "good", Utc::now()).await.unwrap();
+    world.schedule("report", "bad", Utc::now() - TimeDelta::hours(1)).await.unwrap();
+    world.damage("ALTER TABLE schedules DROP CONSTRAINT schedules_name_valid").await;
+    world.damage("UPDATE schedules SET name = 'No Name' WHERE name = 'bad'").await;
+    let bad = world.server.claim_schedule(&[], TimeDelta::minutes(10), in_an_hour).await;
+    assert!(bad.is_err(), "{bad:?}");
+    assert_eq!(world.claimed().await.name.as_str(), "good");
 }
 
 #[tokio::test]
@@ -127,10 +157,7 @@ async fn a_time_is_claimed_once_and_what_passed_meanwhile_is_left_out() {
     let (one, two) = tokio::join!(world.claim_due(&[]), other.claim_due(&[]));
     let claimed: Vec<Claim> = [one, two].into_iter().flatten().collect();
     let [Claim::Run(run)] = claimed.as_slice() else { panic!("{claimed:?}") };
-    assert_eq!(
-        (run.function.as_str(), run.name.as_str(), run.body.as_str(), run.run),
-        ("report", "nightly", "body", 1)
-    );
+    assert_eq!((run.function.as_str(), run.name.as_str(), run.body.as_str()), ("report", "nightly", "body"));
     assert!((run.due_at - due).abs() < TimeDelta::milliseconds(1));
     let row = world.only_schedule("report").await;
     assert!(row.due_at.unwrap() > Utc::now(), "once for all that passed: {row:?}");
@@ -157,8 +184,8 @@ async fn calls_of_one_schedule_do_not_overlap_and_what_is_lost_is_over() {
     let second = world.claimed().await;
     world.damage("UPDATE schedules SET due_at = now(), begun_at = now() - interval '11 minutes'").await;
     let third = world.claimed().await;
-    assert_eq!((second.run, third.run), (2, 3));
-    assert_eq!(world.only_schedule("report").await.failures, 1, "the second was lost");
+    let row = world.only_schedule("report").await;
+    assert_eq!((row.runs, row.failures), (3, 1), "the second was lost");
     // It comes back late, and changes nothing of the third.
     world.server.end_run(&second, &answered).await.unwrap();
     assert!(world.only_schedule("report").await.last.unwrap().end.is_none());
@@ -167,6 +194,23 @@ async fn calls_of_one_schedule_do_not_overlap_and_what_is_lost_is_over() {
     let row = world.only_schedule("report").await;
     let last = row.last.unwrap();
     assert_eq!((row.failures, last.status, last.code.as_deref()), (2, Some(500), Some("MF0805")));
+}
+
+/// As if somebody deletes it and sets it again while its call is under way.
+#[tokio::test]
+async fn the_end_of_a_call_is_told_of_no_other_schedule() {
+    let world = World::new().await;
+    world.admitted("report", "one").await;
+    world.schedule("report", "nightly", Utc::now()).await.unwrap();
+    let first = world.claimed().await;
+    world.server.delete_schedule(&actor(), &tenant(), &function("report"), &name("nightly")).await.unwrap();
+    world.schedule("report", "nightly", Utc::now()).await.unwrap();
+    let second = world.claimed().await;
+    let answered = RunEnd { outcome: RunOutcome::Answered, status: Some(200), code: None };
+    world.server.end_run(&first, &answered).await.unwrap();
+    assert!(world.only_schedule("report").await.last.unwrap().end.is_none());
+    world.server.end_run(&second, &answered).await.unwrap();
+    assert!(world.only_schedule("report").await.last.unwrap().end.is_some());
 }
 
 #[tokio::test]

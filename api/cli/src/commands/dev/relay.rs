@@ -139,9 +139,12 @@ impl Shared {
         url.set_path(parts.uri.path());
         url.set_query(parts.uri.query());
         let answer = invoke::send(&self.http, parts.method, url.as_str(), headers, body.into()).await;
-        if answer.is_err() {
+        match &answer {
             // It may be another one by now.
-            self.nodes.lock().unwrap_or_else(PoisonError::into_inner).remove(&function);
+            Err(_) => drop(self.nodes.lock().unwrap_or_else(PoisonError::into_inner).remove(&function)),
+            // It may have been revoked: the next call brings another one.
+            Ok(answer) if answer.status == StatusCode::UNAUTHORIZED => *self.token.lock().await = None,
+            Ok(_) => {}
         }
         answer.map_err(gateway)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mfaas_ident::{Binding, Bindings, DataAccess, ResourceBinding};
 use mfaas_rules::codes;
-use mfaas_wire::{CreateResource, GrantResource, ResourceGrantView, ResourceView};
+use mfaas_wire::{CreateResource, GrantResource, Page, ResourceGrantView, ResourceView};
 
 use crate::client::Client;
 use crate::commands::resource::every_page;
@@ -25,13 +25,21 @@ pub(super) async fn provide(context: &Context, client: &Client, bindings: &Bindi
             continue;
         }
         let wanted = CreateResource { name: resource.clone(), kind: *kind };
-        let path = format!("/v1/resources/{resource}/grants/{tenant}");
+        let grants = format!("/v1/resources/{resource}/grants");
         let made = async {
+            let held: Option<Page<ResourceGrantView>> = client.find(&format!("{grants}?limit=2")).await?;
+            if held.is_some_and(|held| held.items.iter().any(|grant| grant.tenant != *tenant)) {
+                return Ok(false);
+            }
             let _: ResourceView = client.post("/v1/resources", &wanted).await?;
-            client.put::<_, ResourceGrantView>(&path, &GrantResource { access: *access }).await
+            let granted = GrantResource { access: *access };
+            client.put::<_, ResourceGrantView>(&format!("{grants}/{tenant}"), &granted).await.map(|_| true)
         };
         match made.await {
-            Ok(_) => context.screen.note(&format!("{tenant} may now {access} {kind} `{resource}`")),
+            Ok(true) => context.screen.note(&format!("{tenant} may now {access} {kind} `{resource}`")),
+            Ok(false) => context.screen.note(&format!(
+                "{kind} `{resource}` is another tenant's too: `mfaas resource grant {resource} --tenant {tenant} --access {access}` shares it"
+            )),
             Err(Failure::Problem(problem)) if problem.code == codes::MF0902.id() => {
                 context.screen.note(&format!(
                     "your token grants no resources (it lacks `operate`): an operator has to make and grant {kind} `{resource}`"

@@ -303,8 +303,8 @@ async fn resources(world: &World, turn: &str) {
 async fn schedules(world: &World) {
     let (busy, called, name) =
         (TenantName::parse("t0").unwrap(), function("f1"), ScheduleName::parse("mine").unwrap());
-    let new = NewSchedule { name: &name, cron: "* * * * *", body: "", due_at: Some(Utc::now()) };
-    world.server.set_schedule(&actor(), &busy, &called, new).await.unwrap();
+    let new = NewSchedule { name: &name, cron: "* * * * *", body: "" };
+    world.server.set_schedule(&actor(), &busy, &called, new, |_, now| Some(now)).await.unwrap();
     assert!(!world.server.schedules(&busy, &called).await.unwrap().is_empty());
     let lost_after = TimeDelta::hours(1);
     assert_eq!(
