@@ -279,8 +279,8 @@ pub const SCHEDULE_TOKEN_USED: Duration = Duration::from_secs(43_200);
 pub const SCHEDULE_TOKEN_USED_MIN: Duration = Duration::from_secs(600);
 /// How often the end of a call is told to a database that does not take it, a second apart.
 pub const SCHEDULED_END_TRIES: u32 = 30;
-/// How long calls of schedules may go on when the server stops.
-pub const SCHEDULED_CALLS_DRAIN: Duration = Duration::from_secs(8);
+/// How long calls of schedules may go on when the server stops, and how long it may take then to tell that they are lost.
+pub const SCHEDULED_CALLS_DRAIN: Duration = Duration::from_secs(5);
 /// Rows of a table in the console.
 pub const CONSOLE_ROWS_MAX: u32 = 100;
 /// Bans in force that one answer or page shows; the newest come first.
