@@ -15,6 +15,7 @@ use mfaas_ident::{FunctionName, TraceParent};
 use mfaas_unpack::{SourceTree, UnpackError};
 use mfaas_wire::{DeploymentAccepted, DeploymentState, Diagnostic};
 
+pub(crate) use data::reach;
 pub(crate) use follow::follow;
 pub(crate) use outcome::{Outcome, exit_of};
 

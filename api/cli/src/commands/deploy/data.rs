@@ -105,7 +105,8 @@ fn changed_calls(before: &Bindings, after: &Bindings) -> Vec<DataChange> {
     before.symmetric_difference(&after).map(change).collect()
 }
 
-fn reach(bindings: &Bindings) -> BTreeMap<(ResourceKind, ResourceName), DataAccess> {
+/// Each resource with the widest access that a binding asks for.
+pub(crate) fn reach(bindings: &Bindings) -> BTreeMap<(ResourceKind, ResourceName), DataAccess> {
     let mut reached = BTreeMap::new();
     for bound in bindings.values().filter_map(Binding::resource) {
         let widest = reached.entry((bound.kind, bound.resource.clone())).or_insert(bound.access);

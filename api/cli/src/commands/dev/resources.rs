@@ -2,24 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use mfaas_ident::{Binding, Bindings, DataAccess, ResourceBinding};
+use mfaas_ident::{Bindings, DataAccess};
 use mfaas_rules::codes;
 use mfaas_wire::{CreateResource, GrantResource, Page, ResourceGrantView, ResourceView};
 
 use crate::client::Client;
+use crate::commands::deploy::reach;
 use crate::commands::resource::every_page;
 use crate::failure::Failure;
 use crate::settings::Context;
 
 /// Makes what is missing and grants it to the tenant. A grant is never made smaller.
 pub(super) async fn provide(context: &Context, client: &Client, bindings: &Bindings) -> Result<(), Failure> {
-    let bound: Vec<&ResourceBinding> = bindings.values().filter_map(Binding::resource).collect();
+    let bound = reach(bindings);
     let Some(tenant) = context.tenant().filter(|_| !bound.is_empty()) else { return Ok(()) };
     let query = format!("&tenant={tenant}");
     let granted: Vec<ResourceView> = every_page(client, "/v1/resources", &query).await?;
     let granted: BTreeMap<_, _> =
         granted.into_iter().map(|view| (view.name, (view.kind, view.access))).collect();
-    for ResourceBinding { kind, resource, access } in bound {
+    for ((kind, resource), access) in &bound {
         let is_granted = |(of, may): &(_, Option<DataAccess>)| of == kind && *may >= Some(*access);
         if granted.get(resource).is_some_and(is_granted) {
             continue;
