@@ -243,6 +243,21 @@ impl Catalog {
     }
 }
 
+/// Waits until nobody else counts what `whose` has under these locks, until the transaction ends: two would take the same last
+/// place.
+pub(crate) async fn count_alone(
+    connection: &mut sqlx::PgConnection,
+    locks: i32,
+    whose: &str,
+) -> Result<(), CatalogError> {
+    sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
+        .bind(locks)
+        .bind(whose)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 /// A database that was never migrated, or a role that it does not know: both are told as what
 /// they are, since they are the first thing that goes wrong on a new machine.
 fn unreadable_migrations(error: sqlx::Error) -> CatalogError {

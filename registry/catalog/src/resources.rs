@@ -7,6 +7,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
+use crate::connection::count_alone;
 use crate::decode::{Decoded, parsed};
 use crate::{Actor, Catalog, CatalogError};
 
@@ -58,7 +59,7 @@ impl Catalog {
         kind: ResourceKind,
     ) -> Result<(Resource, bool), CatalogError> {
         let mut tx = self.begin().await?;
-        count_alone(&mut tx, "").await?;
+        count_alone(&mut tx, COUNTING_LOCKS, "").await?;
         let known = sqlx::query(
             "SELECT name AS resource, kind, created_at, created_by FROM resources WHERE name = $1",
         )
@@ -185,7 +186,7 @@ impl Catalog {
         access: DataAccess,
     ) -> Result<ResourceGrant, CatalogError> {
         let mut tx = self.begin().await?;
-        count_alone(&mut tx, tenant.as_str()).await?;
+        count_alone(&mut tx, COUNTING_LOCKS, tenant.as_str()).await?;
         let before = sqlx::query(
             "SELECT resource, tenant, access, granted_at, granted_by FROM resource_grants
              WHERE resource = $1 AND tenant = $2",
@@ -246,16 +247,6 @@ impl Catalog {
         tx.commit().await?;
         Ok(revoked)
     }
-}
-
-/// One after another, or two would take the same last place.
-async fn count_alone(connection: &mut PgConnection, whose: &str) -> Result<(), CatalogError> {
-    sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
-        .bind(COUNTING_LOCKS)
-        .bind(whose)
-        .execute(connection)
-        .await?;
-    Ok(())
 }
 
 /// Refuses a further grant of a tenant that has as many as it may.

@@ -9,6 +9,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
+use crate::connection::count_alone;
 use crate::decode::{Decoded, parsed, small_opt, unsigned, word};
 use crate::functions::lock_function;
 use crate::{Actor, Catalog, CatalogError};
@@ -160,7 +161,7 @@ impl Catalog {
     ) -> Result<Schedule, CatalogError> {
         let mut tx = self.begin().await?;
         let now = sqlx::query_scalar("SELECT now()").fetch_one(&mut *tx).await?;
-        count_alone(&mut tx, tenant).await?;
+        count_alone(&mut tx, COUNTING_LOCKS, tenant.as_str()).await?;
         lock_function(&mut tx, tenant, function).await?;
         demand_room(&mut tx, tenant, function, new.name).await?;
         let sql = format!(
@@ -301,16 +302,6 @@ impl Catalog {
         .await?;
         Ok(())
     }
-}
-
-/// One after another, or two would take the same last place.
-async fn count_alone(connection: &mut PgConnection, tenant: &TenantName) -> Result<(), CatalogError> {
-    sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
-        .bind(COUNTING_LOCKS)
-        .bind(tenant.as_str())
-        .execute(connection)
-        .await?;
-    Ok(())
 }
 
 /// Refuses a further schedule where there are as many as may be.
