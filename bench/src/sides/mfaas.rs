@@ -168,6 +168,7 @@ impl Worker {
             memory_bytes,
             frame,
             resumes: false,
+            may_ask: false,
         })?)
     }
 

@@ -69,6 +69,27 @@ pub struct Outcome<'a> {
     pub memory_bytes: u64,
 }
 
+/// Answers what a call waits for while it stays: it is given the operations that the call began (`mfaas_abi::Records`, of any
+/// origin) and writes their outcomes, likewise records, to the beginning of a place. How many bytes; nothing if the call is to be put
+/// aside.
+pub type AskHost<'a> = &'a dyn Fn(&[u8], &mut [u8]) -> Option<usize>;
+
+/// Nobody answers anything: a call that waits is put aside.
+pub const ASK_NOBODY: AskHost<'static> = &|_, _| None;
+
+/// What is called.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// Where its image is.
+    pub slot: u32,
+    /// What of [`Executor::request`] is its frame, in bytes.
+    pub frame_bytes: usize,
+    /// Whether the frame is what was put aside of a call (`mfaas_abi::SuspendedFrame`), and not a request.
+    pub resumes: bool,
+    /// What the call may use. Of one that was put aside what is left is the caller's to say.
+    pub limits: Limits,
+}
+
 /// Why a call did not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
@@ -102,15 +123,13 @@ impl Origin {
     }
 }
 
-/// Reads the frame in the request's place into the call's record.
-type ReadFrame = fn(&mut Executor, &Resident, usize) -> Result<Origin, CallError>;
-
 /// What all runs of a call have in common.
-struct Runs {
+struct Runs<'a> {
     image: Resident,
     frame_bytes: usize,
+    resumes: bool,
     limits: Limits,
-    read: ReadFrame,
+    ask: AskHost<'a>,
 }
 
 impl Executor {
@@ -217,7 +236,7 @@ impl Executor {
         limits: Limits,
         watch: &AtomicU64,
     ) -> Result<Ended<'_>, CallError> {
-        self.enter(slot, request_bytes, limits, watch, Self::read_request)
+        self.enter(Start { slot, frame_bytes: request_bytes, resumes: false, limits }, watch, ASK_NOBODY)
     }
 
     /// Goes on with a call that was put aside: the first `frame_bytes` of [`Self::request`] are what it hears and its state
@@ -233,23 +252,27 @@ impl Executor {
         limits: Limits,
         watch: &AtomicU64,
     ) -> Result<Ended<'_>, CallError> {
-        self.enter(slot, frame_bytes, limits, watch, Self::read_suspended)
+        self.enter(Start { slot, frame_bytes, resumes: true, limits }, watch, ASK_NOBODY)
     }
 
-    fn enter(
+    /// As [`Self::call`] and [`Self::resume`]. Of a call that waits `ask` is asked first, within the call's budget: as long as it
+    /// answers the call goes on where it is.
+    ///
+    /// # Errors
+    /// [`CallError`], with nothing run and the frame wiped.
+    pub fn enter(
         &mut self,
-        slot: u32,
-        frame_bytes: usize,
-        limits: Limits,
+        start: Start,
         watch: &AtomicU64,
-        read: ReadFrame,
+        ask: AskHost<'_>,
     ) -> Result<Ended<'_>, CallError> {
+        let Start { slot, frame_bytes, resumes, limits } = start;
         let frame_bytes = frame_bytes.min(self.call_memory.request().1);
         let image = self.slab.image(slot as usize).filter(|_| self.slab.open_ready().is_ok());
         let Some(image) = image else {
             return Err(self.refused(frame_bytes, CallError::NotResident));
         };
-        let origin = match read(self, &image, frame_bytes) {
+        let origin = match self.read(&image, frame_bytes, resumes) {
             Ok(origin) => origin,
             Err(error) => return Err(self.refused(frame_bytes, error)),
         };
@@ -263,8 +286,8 @@ impl Executor {
         if cold || std::mem::replace(&mut self.departures, departures) != departures {
             gate::serialise();
         }
-        let runs = Runs { image, frame_bytes, limits, read };
-        let (ran, used) = self.run_in_budget(&runs, origin, sizes, watch);
+        let runs = Runs { image, frame_bytes, resumes, limits, ask };
+        let (ran, used, heard_bytes) = self.run_in_budget(&runs, origin, sizes, watch);
         self.unwiped = Some(image);
         let sizes = if ran.end == End::OverBudget {
             roomy(sizes, ran.sizes)
@@ -274,7 +297,7 @@ impl Executor {
             ran.sizes
         };
         self.slot_cache.keep(slot, image.generation, sizes);
-        self.last = Last { ran, used, cold, limits, request_bytes: frame_bytes };
+        self.last = Last { ran, used, cold, limits, request_bytes: frame_bytes + heard_bytes };
         Ok(Ended { executor: self })
     }
 
@@ -308,42 +331,82 @@ impl Executor {
         }
     }
 
-    /// Runs the image, however often, in one budget, and says what all of it used.
-    fn run_in_budget(&mut self, runs: &Runs, origin: Origin, sizes: Sizes, watch: &AtomicU64) -> (Ran, Used) {
+    /// Runs the image, however often, in one budget, and says what all of it used, and how many bytes it heard at once behind its
+    /// request.
+    fn run_in_budget(
+        &mut self,
+        runs: &Runs<'_>,
+        origin: Origin,
+        sizes: Sizes,
+        watch: &AtomicU64,
+    ) -> (Ran, Used, usize) {
         self.place(&runs.image, origin);
-        self.prepare(runs.limits, sizes, origin);
+        self.prepare(runs.limits, sizes, runs.resumes);
         let budget_ns = runs.limits.budget.as_micros().saturating_mul(1_000);
         state::with(|state| state.budget.begin(budget_ns, watch));
-        let ran = self.run_in_room(runs, sizes);
+        let (ran, heard_bytes) = self.run_in_room(runs, sizes);
         let used = state::with(|state| state.budget.end(watch));
-        (ran, used)
+        (ran, used, heard_bytes)
     }
 
     /// Runs the image, and again with more memory when it outgrew what it got, may have more and has any
     /// of its budget left. Nobody has seen anything of a call that is run again; the function itself can see
     /// by addresses and clocks which run it is in, and gains nothing: all of them are one call's. What the
-    /// executor does between two of them is the call's as well.
-    fn run_in_room(&mut self, runs: &Runs, sizes: Sizes) -> Ran {
-        let Runs { image, frame_bytes, limits, read } = runs;
-        let mut ran = self.run(image, sizes);
+    /// executor does between two of them is the call's as well. What it heard before it hears anew.
+    fn run_in_room(&mut self, runs: &Runs<'_>, sizes: Sizes) -> (Ran, usize) {
+        let Runs { image, frame_bytes, resumes, limits, .. } = runs;
+        let mut heard_bytes = 0;
+        let mut ran = self.run_and_ask(runs, sizes, &mut heard_bytes);
         while let Some(larger) = self.outgrown(&ran, *limits) {
             if state::with(|state| state.budget.is_used_up(true)) {
-                return Ran { end: End::OverBudget, ..ran };
+                return (Ran { end: End::OverBudget, ..ran }, heard_bytes);
             }
             self.wipe(&ran, 0);
             // The record was wiped. What was a frame a moment ago is one, unless code that is not safe has
             // changed it.
-            let Ok(origin) = read(self, image, *frame_bytes) else { return ran };
+            let Ok(origin) = self.read(image, *frame_bytes, *resumes) else { break };
             self.place(image, origin);
-            self.prepare(*limits, larger, origin);
-            ran = self.run(image, larger);
+            self.prepare(*limits, larger, *resumes);
+            ran = self.run_and_ask(runs, larger, &mut heard_bytes);
+        }
+        (ran, heard_bytes)
+    }
+
+    /// Runs the image, and goes on with it where it is as long as there is an answer to what it waits for. Notes how many bytes it
+    /// heard at most, which lie behind its request: that has to stay, for the call may have to run again.
+    fn run_and_ask(&self, runs: &Runs<'_>, sizes: Sizes, heard_bytes: &mut usize) -> Ran {
+        let Runs { image, frame_bytes, limits, ask, .. } = runs;
+        let mut ran = self.run(image, sizes);
+        while ran.end == End::Returned(WAITS) {
+            // SAFETY: INV-EXECUTOR-2 and 6. Any numbers, which are checked before use.
+            let asked = unsafe { (*self.call_memory.call()).response.body };
+            let Some(asked) = judge::bytes(&self.call_memory, sizes.arena, asked) else { break };
+            let (start, bytes) = self.call_memory.request();
+            // SAFETY: INV-EXECUTOR-2. The request's place, apart from the arena, and no call runs.
+            let place = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
+            let place = &mut place[*frame_bytes..];
+            let Some(heard) = ask(asked, place).and_then(|bytes| place.get(..bytes)) else { break };
+            let heard = Span::of(heard);
+            *heard_bytes = heard.bytes.max(*heard_bytes);
+            if state::with(|state| state.budget.is_used_up(true)) {
+                return Ran { end: End::OverBudget, ..ran };
+            }
+            // SAFETY: INV-EXECUTOR-2. As in `read_request`.
+            unsafe { (*self.call_memory.call()).request.body = heard };
+            self.prepare(*limits, sizes, true);
+            ran = self.run(image, sizes);
         }
         ran
     }
 
+    /// Reads the frame in the request's place into the call's record.
+    fn read(&self, image: &Resident, bytes: usize, resumes: bool) -> Result<Origin, CallError> {
+        if resumes { self.read_suspended(image, bytes) } else { self.read_request(bytes) }
+    }
+
     /// Writes the parts of the request into the call's record, once for all images: a function finds them
     /// made. Straight to their place: a copy of a record that was just written waits for its parts.
-    fn read_request(&mut self, _: &Resident, bytes: usize) -> Result<Origin, CallError> {
+    fn read_request(&self, bytes: usize) -> Result<Origin, CallError> {
         let record = self.call_memory.call();
         let body_bytes_max = self.call_memory.body_bytes_max();
         let parts = RequestParts::decode(self.call_memory.frame(bytes), body_bytes_max)
@@ -360,7 +423,7 @@ impl Executor {
     }
 
     /// Writes what a call hears that is resumed into its record.
-    fn read_suspended(&mut self, image: &Resident, bytes: usize) -> Result<Origin, CallError> {
+    fn read_suspended(&self, image: &Resident, bytes: usize) -> Result<Origin, CallError> {
         let record = self.call_memory.call();
         let frame = self.call_memory.frame(bytes);
         let saved = Saved::read(frame, image, &self.call_memory).ok_or(CallError::NotItsState)?;
@@ -387,16 +450,13 @@ impl Executor {
     }
 
     /// Writes the rest of the call's record.
-    fn prepare(&self, limits: Limits, sizes: Sizes, origin: Origin) {
+    fn prepare(&self, limits: Limits, sizes: Sizes, resumes: bool) {
         let (arena, bytes) = self.call_memory.arena(sizes.arena);
         let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
         // SAFETY: INV-EXECUTOR-2. As in `read_request`.
         let call = unsafe { &mut *self.call_memory.call() };
         call.abi_version = ABI_VERSION;
-        call.flags = match origin {
-            Origin::Request => 0,
-            Origin::Suspended(_) => FLAG_RESUMED,
-        };
+        call.flags = if resumes { FLAG_RESUMED } else { 0 };
         if self.call_memory.body_bytes_max() > BODY_BYTES_MAX {
             call.flags |= FLAG_BULK;
         }

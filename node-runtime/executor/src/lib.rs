@@ -100,7 +100,7 @@ mod trial;
 mod window;
 mod writer;
 
-pub use call::{CallError, Ended, Executor, Outcome};
+pub use call::{ASK_NOBODY, AskHost, CallError, Ended, Executor, Outcome, Start};
 pub use clock::Clock;
 pub use directory::{SlabGeometry, Verification};
 pub use exit::exit_now;

@@ -116,7 +116,15 @@ impl Client {
             return Err(ClientError::Function(function));
         }
         // Budget and memory are the function's own; the node reads neither.
-        let call = Submission { call_id, function, budget_us: 0, memory_bytes: 0, frame, resumes: false };
+        let call = Submission {
+            call_id,
+            function,
+            budget_us: 0,
+            memory_bytes: 0,
+            frame,
+            resumes: false,
+            may_ask: false,
+        };
         Ok(self.ring.submit(call)?)
     }
 

@@ -11,10 +11,11 @@ use crate::RingError;
 use crate::barrier;
 use crate::clock::{self, Rate};
 use crate::layout::{
-    FLAG_COLD, FLAG_RESUMES, FLAG_WAITS, Geometry, Header, MAGIC, Part, VERSION, WorkerState, pack, unpack,
+    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, Geometry, Header, MAGIC, Part, VERSION, WorkerState,
+    pack, unpack,
 };
 use crate::map::Mapping;
-use crate::protocol::{Turn, look, publish};
+use crate::protocol::{Turn, look, publish, take_question, tell};
 use crate::wait::{Bell, Owner, SPIN_ROUNDS, wait_one};
 
 /// Makes a ring. The descriptor goes to the worker, which attaches to it with
@@ -54,6 +55,8 @@ pub struct Submission<'a> {
     pub frame: &'a [u8],
     /// Whether the call goes on that the frame is of.
     pub resumes: bool,
+    /// Whether the worker may ask what the call waits for ([`Collector::question`]) before it puts the call aside.
+    pub may_ask: bool,
 }
 
 /// One answered call, to be filled again and again. All but `call_id` comes from a worker: bounded, otherwise
@@ -206,6 +209,16 @@ impl HostEnd {
         self.collector.collect(into)
     }
 
+    /// See [`Collector::question`].
+    pub fn question(&mut self, into: &mut Vec<u8>) -> Result<Option<u64>, RingError> {
+        self.collector.question(into)
+    }
+
+    /// See [`Collector::tell`].
+    pub fn tell(&mut self, told: Option<&[u8]>) {
+        self.collector.tell(told);
+    }
+
     /// See [`Collector::is_ready`].
     pub fn is_ready(&self) -> bool {
         self.collector.is_ready()
@@ -278,7 +291,7 @@ impl Submitter {
     }
 
     fn put(&self, submission: Submission<'_>) -> Result<(), RingError> {
-        let Submission { call_id, function, budget_us, memory_bytes, frame, resumes } = submission;
+        let Submission { call_id, function, budget_us, memory_bytes, frame, resumes, may_ask } = submission;
         let limit = self.ledger.mapping.geometry().part_bytes_max(Part::Request);
         if frame.len() > limit {
             return Err(RingError::TooLarge { bytes: frame.len(), limit });
@@ -295,7 +308,9 @@ impl Submitter {
         record.function_and_budget.store(pack(function, budget_us), Ordering::Relaxed);
         record.memory_bytes.store(memory_bytes, Ordering::Relaxed);
         record.frame_bytes.store(frame.len() as u64, Ordering::Relaxed);
-        record.flags.store(if resumes { FLAG_RESUMES } else { 0 }, Ordering::Relaxed);
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(resumes, FLAG_RESUMES) | flag(may_ask, FLAG_MAY_ASK);
+        record.flags.store(flags, Ordering::Relaxed);
         // Before the worker can answer, so that no answer is taken for one too many.
         self.ledger.submitted.store(position + 1, Ordering::Release);
         publish(&record.sequence, position);
@@ -349,6 +364,30 @@ impl Collector {
         }
         self.ledger.collected.store(position + 1, Ordering::Release);
         Ok(true)
+    }
+
+    /// What the worker asks for the oldest call that was not collected, if it asks something, and that call's identity: `into` is
+    /// filled with bytes of any origin. The worker waits until [`Self::tell`]. Each time it finds something must be followed by
+    /// that before anything is collected. Nobody is woken by a question: who sleeps is not asked.
+    pub fn question(&mut self, into: &mut Vec<u8>) -> Result<Option<u64>, RingError> {
+        let Some(call_id) = self.oldest_in_flight() else { return Ok(None) };
+        let position = self.ledger.collected.load(Ordering::Relaxed);
+        let Some(bytes) = take_question(&self.ledger.mapping.completion(position).question) else {
+            return Ok(None);
+        };
+        self.part(position, Part::Response, bytes, into)?;
+        Ok(Some(call_id))
+    }
+
+    /// Answers the question that was found last; with nothing, and the worker puts its call aside.
+    pub fn tell(&mut self, told: Option<&[u8]>) {
+        let mapping = &self.ledger.mapping;
+        let position = self.ledger.collected.load(Ordering::Relaxed);
+        let told = told.filter(|told| told.len() <= mapping.geometry().part_bytes_max(Part::Request));
+        if let Some(told) = told {
+            mapping.put(position, Part::Request, told);
+        }
+        tell(&mapping.completion(position).question, told.map(|told| told.len() as u32));
     }
 
     /// Whether [`Self::collect`] would say something now, be it an error.

@@ -20,7 +20,7 @@ use crate::RingError;
 /// `mfrg`, so that a wrong descriptor is noticed.
 pub(crate) const MAGIC: u32 = 0x6d66_7267;
 /// Version of this layout; both ends come from one release, so they agree exactly.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// Slots in one ring, at most: 64 slots are 137 MiB of address space, touched only where used.
 const SLOTS_MAX: u32 = 64;
 
@@ -236,7 +236,7 @@ pub(crate) struct SubmissionRecord {
     pub(crate) function_and_budget: AtomicU64,
     pub(crate) memory_bytes: AtomicU64,
     pub(crate) frame_bytes: AtomicU64,
-    /// [`FLAG_RESUMES`] or none.
+    /// [`FLAG_RESUMES`], [`FLAG_MAY_ASK`], both or none.
     pub(crate) flags: AtomicU64,
 }
 
@@ -257,12 +257,17 @@ pub(crate) struct CompletionRecord {
     pub(crate) wall_ns: AtomicU64,
     pub(crate) cpu_ns: AtomicU64,
     pub(crate) memory_bytes: AtomicU64,
+    /// What the call asks that is not answered yet: a [`crate::protocol::Asking`], and how many bytes there are of it. Both ends
+    /// write it.
+    pub(crate) question: AtomicU64,
 }
 
 const _: () = assert!(size_of::<CompletionRecord>() == LINE_BYTES);
 
 /// Flag of a submission: the frame is a call's that waited, and no request.
 pub(crate) const FLAG_RESUMES: u64 = 1;
+/// Flag of a submission: the host may answer what the call waits for while it stays in its worker.
+pub(crate) const FLAG_MAY_ASK: u64 = 2;
 /// Flag of a completion: the first call of this function in this worker.
 pub(crate) const FLAG_COLD: u32 = 1;
 /// Flag of a completion: the call has not ended.

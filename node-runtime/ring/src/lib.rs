@@ -5,7 +5,8 @@
 //! (see `layout`). A slot has a 64-byte submission, written by the host alone, and a 64-byte completion,
 //! written by the worker alone; each carries its own sequence number, which is written last and polled, so the two ends share no counter.
 //! Small payloads lie beside the records, large ones, log lines and messages in an area of their own. Calls
-//! are answered in the order of their submission.
+//! are answered in the order of their submission. A call that may do so asks its host while it runs, by one more word of its
+//! completion, which both write.
 //!
 //! Invariants:
 //! - INV-RING-1: a mapping lives as long as any end that refers to it, and the memfd behind it can

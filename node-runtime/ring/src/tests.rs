@@ -4,6 +4,7 @@
 mod hostile;
 mod local_api;
 mod model;
+mod questions;
 mod queue;
 mod waits;
 
@@ -46,8 +47,19 @@ fn answer<'a>(response: &'a [u8], logs: &'a [u8], message: &'a [u8]) -> Answer<'
     }
 }
 
+/// A call as most tests submit it.
+const CALL: Submission<'static> = Submission {
+    call_id: 1,
+    function: 5,
+    budget_us: 9,
+    memory_bytes: 11,
+    frame: b"",
+    resumes: false,
+    may_ask: false,
+};
+
 fn submit(host: &mut HostEnd, call_id: u64, frame: &[u8]) -> Result<(), RingError> {
-    host.submit(Submission { call_id, function: 5, budget_us: 9, memory_bytes: 11, frame, resumes: false })
+    host.submit(Submission { call_id, frame, ..CALL })
 }
 
 /// What goes on is no request, and what waits is no answer: both ends are told.
@@ -55,8 +67,7 @@ fn submit(host: &mut HostEnd, call_id: u64, frame: &[u8]) -> Result<(), RingErro
 fn a_call_that_waits_and_goes_on_is_told_from_others() {
     let (_fd, mut host, mut worker) = ring(2);
     for (resumes, waits) in [(false, true), (true, true), (true, false)] {
-        let call =
-            Submission { call_id: 1, function: 5, budget_us: 9, memory_bytes: 11, frame: b"state", resumes };
+        let call = Submission { frame: b"state", resumes, ..CALL };
         host.submit(call).expect("room");
         let (job, frame) = take(&mut worker);
         assert_eq!((job.resumes, &*frame), (resumes, &b"state"[..]));
@@ -96,7 +107,15 @@ fn a_call_goes_there_and_its_answer_back() {
     let (job, frame) = take(&mut worker);
     assert_eq!(
         job,
-        Job { call_id: 42, function: 5, budget_us: 9, memory_bytes: 11, frame_bytes: 7, resumes: false }
+        Job {
+            call_id: 42,
+            function: 5,
+            budget_us: 9,
+            memory_bytes: 11,
+            frame_bytes: 7,
+            resumes: false,
+            may_ask: false
+        }
     );
     assert_eq!(frame, b"request");
     assert!(!host.wait(SHORT).expect("a wait"), "nothing is answered yet");

@@ -10,9 +10,11 @@ use mfaas_abi::Status;
 use crate::RingError;
 use crate::barrier::Order;
 use crate::clock::{self, Rate};
-use crate::layout::{FLAG_COLD, FLAG_RESUMES, FLAG_WAITS, MAGIC, Part, VERSION, WorkerState, pack, unpack};
+use crate::layout::{
+    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, MAGIC, Part, VERSION, WorkerState, pack, unpack,
+};
 use crate::map::Mapping;
-use crate::protocol::{Turn, look, publish};
+use crate::protocol::{Heard, Turn, ask, forget, hear, look, publish, take_back};
 use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
 
 /// How long a worker looks for the next call before it sleeps, in microseconds, while it is keen: some times what a caller takes
@@ -23,6 +25,11 @@ const LOOKS: u32 = 16;
 /// A worker is keen when its last wait took no longer, in microseconds: wider than [`LOOK_US`], so that one that
 /// had to be woken finds back to callers whom its waking made slow.
 const KEEN_US: u64 = 1_000;
+/// How long a worker waits for what it asks, in microseconds: some times what a host takes that looks, and less than it takes to put a
+/// call aside and go on with it by way of a host that does not.
+const ASK_US: u64 = 5;
+/// And how long for a host that has taken the question, and does nothing else before it answers.
+const ANSWER_US_MAX: u64 = 30_000_000;
 
 /// Maps a ring that another process made, if it is one.
 pub(crate) fn attach(fd: impl AsFd) -> Result<Mapping, RingError> {
@@ -40,6 +47,7 @@ pub struct WorkerEnd {
     ring: Answering,
     rate: Rate,
     spin_rounds: u32,
+    ask_us: u64,
     /// The last wait was over within [`KEEN_US`].
     keen: bool,
     /// The call that was taken and not answered.
@@ -74,6 +82,8 @@ pub struct Job {
     pub frame_bytes: usize,
     /// The call goes on: the frame is a [`mfaas_abi::SuspendedFrame`].
     pub resumes: bool,
+    /// Whether it may be asked what the call waits for ([`WorkerEnd::ask`]).
+    pub may_ask: bool,
 }
 
 /// The answer to the call taken last.
@@ -117,6 +127,7 @@ impl WorkerEnd {
             ring: Answering::new(mapping, order),
             rate,
             spin_rounds: SPIN_ROUNDS,
+            ask_us: ASK_US,
             keen: false,
             current: None,
             frame_waits: false,
@@ -150,6 +161,11 @@ impl WorkerEnd {
     /// for some 50 µs.
     pub fn set_spin_rounds(&mut self, rounds: u32) {
         self.spin_rounds = rounds;
+    }
+
+    /// How long [`Self::ask`] waits, in microseconds; 5 unless set.
+    pub fn set_ask_us(&mut self, us: u64) {
+        self.ask_us = us;
     }
 
     /// The rate of [`crate::clock::ticks`], as the host measured it.
@@ -206,6 +222,25 @@ impl WorkerEnd {
     /// runs none. The host reads it at any moment.
     pub fn watch_word(&self) -> &AtomicU64 {
         &self.ring.mapping.header().watch.0
+    }
+
+    /// Asks the host what the call taken last waits for, and fills the beginning of `into` with what it is told: how many bytes.
+    /// Nothing if the host does not look in time, has no answer, or has one that is too large. A question wakes nobody:
+    /// [`Self::host_sleeps`].
+    pub fn ask(&self, question: &[u8], into: &mut [u8]) -> Result<Option<usize>, RingError> {
+        match self.current {
+            Some(Job { may_ask: true, .. }) => self.ring.ask(
+                question,
+                into,
+                [self.ask_us, ANSWER_US_MAX].map(|us| self.rate.ticks_of_us(us)),
+            ),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the host sleeps, and so would not see a question in time.
+    pub fn host_sleeps(&self) -> bool {
+        self.ring.mapping.header().host_sleeps.0.load(Ordering::Relaxed) != 0
     }
 
     /// Answers the call taken last. A part that is too large is an error and answers nothing. A frame that was not
@@ -290,6 +325,7 @@ impl Answering {
             Turn::Published => {}
         }
         // INV-RING-3: each word is loaded once.
+        let flags = record.flags.load(Ordering::Relaxed);
         let (function, budget_us) = unpack(record.function_and_budget.load(Ordering::Relaxed));
         let frame_bytes = usize::try_from(record.frame_bytes.load(Ordering::Relaxed))
             .ok()
@@ -301,7 +337,8 @@ impl Answering {
             budget_us,
             memory_bytes: record.memory_bytes.load(Ordering::Relaxed),
             frame_bytes,
-            resumes: record.flags.load(Ordering::Relaxed) & FLAG_RESUMES != 0,
+            resumes: flags & FLAG_RESUMES != 0,
+            may_ask: flags & FLAG_MAY_ASK != 0,
         };
         self.taken = position + 1;
         Ok(Some(job))
@@ -310,6 +347,49 @@ impl Answering {
     /// Copies the frame of a taken call out and wipes it. The length is the one of its [`Job`].
     pub(crate) fn frame(&self, position: u64, into: &mut [u8]) {
         self.mapping.take(position, Part::Request, into);
+    }
+
+    /// Asks for the oldest call that was taken: for so many ticks until the host takes the question, and in all until it has answered.
+    fn ask(
+        &self,
+        question: &[u8],
+        into: &mut [u8],
+        [until_taken, in_all]: [u64; 2],
+    ) -> Result<Option<usize>, RingError> {
+        let (mapping, position) = (&self.mapping, self.answered);
+        if question.len() > mapping.geometry().part_bytes_max(Part::Response) {
+            return Ok(None);
+        }
+        let (word, bytes) = (&mapping.completion(position).question, question.len() as u32);
+        mapping.put(position, Part::Response, question);
+        ask(word, bytes);
+        let since = clock::ticks();
+        let told = loop {
+            let waited = clock::ticks().saturating_sub(since);
+            match hear(word) {
+                Heard::Told(told) => break Some(told as usize),
+                Heard::Declined => break None,
+                Heard::NotYet if waited >= until_taken && take_back(word, bytes) => {
+                    mapping.wipe(position, Part::Response, question.len());
+                    return Ok(None);
+                }
+                Heard::NotYet if waited >= in_all => {
+                    return Err(RingError::Violation("a question that was taken and not answered"));
+                }
+                Heard::NotYet => std::hint::spin_loop(),
+            }
+        };
+        if told.is_some_and(|told| told > mapping.geometry().part_bytes_max(Part::Request)) {
+            return Err(RingError::Violation("a length beyond its area"));
+        }
+        let fits = told.filter(|told| *told <= into.len());
+        match (fits, told) {
+            (Some(told), _) => mapping.take(position, Part::Request, &mut into[..told]),
+            (None, Some(told)) => mapping.wipe(position, Part::Request, told),
+            (None, None) => {}
+        }
+        forget(word);
+        Ok(fits)
     }
 
     /// Wipes the frame of the oldest call that was taken.

@@ -132,8 +132,15 @@ impl Side {
     fn call(&mut self, call_id: u64) -> f64 {
         let begin = Instant::now();
         let (frame, memory_bytes) = (&self.frame, 4 << 20);
-        let submission =
-            Submission { call_id, function: 0, budget_us: BUDGET_US, memory_bytes, frame, resumes: false };
+        let submission = Submission {
+            call_id,
+            function: 0,
+            budget_us: BUDGET_US,
+            memory_bytes,
+            frame,
+            resumes: false,
+            may_ask: false,
+        };
         self.host.submit(submission).expect("room");
         while !self.host.collect(&mut self.answer).expect("a benign worker") {
             std::hint::spin_loop();

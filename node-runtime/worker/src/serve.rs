@@ -1,5 +1,6 @@
 //! The service: map the slab, lock down, then ring → executor → ring until the node says stop.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
-use mfaas_executor::{CallError, Clock, Executor, Keys, Limits, Outcome, Slab, exit_now};
+use mfaas_executor::{CallError, Clock, Executor, Keys, Limits, Outcome, Slab, Start, exit_now};
 use mfaas_ident::{Budget, MemoryLimit, sanitise_line};
 use mfaas_ring::clock;
 use mfaas_ring::preload::{
@@ -129,12 +130,23 @@ impl Worker {
         if let Some(next) = ring.look_ahead() {
             executor.expect(next);
         }
-        let enter = if job.resumes { Executor::resume } else { Executor::call };
-        match enter(executor, job.function, frame_bytes, limits, ring.watch_word()) {
-            Ok(mut ended) => ring.reply(&answer_of(&ended.outcome()))?,
-            Err(CallError::NotResident) => ring.reply(&NOT_LOADED)?,
-            Err(CallError::NotARequest(_)) => ring.reply(&NOT_A_REQUEST)?,
-            Err(CallError::NotItsState) => ring.reply(&NOT_ITS_STATE)?,
+        let start = Start { slot: job.function, frame_bytes, resumes: job.resumes, limits };
+        let broken = Cell::new(None);
+        let ask = |asked: &[u8], heard: &mut [u8]| {
+            if ring.host_sleeps() {
+                return None;
+            }
+            ring.ask(asked, heard).unwrap_or_else(|error| {
+                broken.set(Some(error));
+                None
+            })
+        };
+        match (executor.enter(start, ring.watch_word(), &ask), broken.take()) {
+            (_, Some(error)) => return Err(error),
+            (Ok(mut ended), None) => ring.reply(&answer_of(&ended.outcome()))?,
+            (Err(CallError::NotResident), None) => ring.reply(&NOT_LOADED)?,
+            (Err(CallError::NotARequest(_)), None) => ring.reply(&NOT_A_REQUEST)?,
+            (Err(CallError::NotItsState), None) => ring.reply(&NOT_ITS_STATE)?,
         }
         // Nobody waits: the time to clear away what the next call would have to.
         if !ring.has_next() {

@@ -44,6 +44,7 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
             memory_bytes: call.memory.as_bytes(),
             frame: &frame,
             resumes: false,
+            may_ask: false,
         })?;
         let completion = await_answer(&mut host, &mut child)?;
         answered = matches!(completion.status, Status::Ok | Status::HandlerError);

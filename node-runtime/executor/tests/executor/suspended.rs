@@ -1,8 +1,12 @@
-//! Calls that wait: what they were comes back whole, to nobody else, and nothing of it stays meanwhile.
+//! Calls that wait: what they were comes back whole, to nobody else, and nothing of it stays meanwhile. And calls that need not leave for
+//! that, since somebody knows at once what they wait for.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use mfaas_abi::limits::{BODY_BYTES_MAX, state_bytes_max};
 use mfaas_abi::{DONE, OperationKind, Record, Status, SuspendedFrame};
-use mfaas_executor::CallError;
+use mfaas_executor::{AskHost, CallError, Start};
 
 use crate::{Answer, Fixture, answer, state, toolchain};
 
@@ -37,13 +41,19 @@ impl Fixture {
 
     /// Begins a call that waits for so many rounds with so many bytes in its arena.
     fn begin(&mut self, kind: u8, rounds: u8, bytes: u32) -> Ran {
+        self.begin_asking(kind, rounds, bytes, mfaas_executor::ASK_NOBODY)
+    }
+
+    /// The same, with somebody who may know what it waits for.
+    fn begin_asking(&mut self, kind: u8, rounds: u8, bytes: u32, ask: AskHost<'_>) -> Ran {
         let mut frame = Vec::new();
         let body = [&[kind, rounds][..], &bytes.to_le_bytes()].concat();
         mfaas_abi::frame::encode_request(&mut frame, "POST", "/", [], &body).expect("a plain request");
         self.executor.request()[..frame.len()].copy_from_slice(&frame);
         let word = self.watcher.word();
-        let mut ended = self.executor.call(self.slot, frame.len(), self.limits, word).expect("resident");
-        ran(ended.outcome())
+        let (slot, frame_bytes, limits) = (self.slot, frame.len(), self.limits);
+        let start = Start { slot, frame_bytes, resumes: false, limits };
+        ran(self.executor.enter(start, word, ask).expect("resident").outcome())
     }
 
     fn try_resume(&mut self, frame: &[u8]) -> Result<Ran, CallError> {
@@ -262,4 +272,86 @@ fn a_call_may_wait_with_so_much_memory_in_use_and_no_more() {
     assert!(ended.message.starts_with("the call waits with "), "{}", ended.message);
     assert!(ended.message.ends_with(&format!(" and may with {most}")), "{}", ended.message);
     fixture.between();
+}
+
+/// What a call hears that waited for a sleep, written where it hears of it.
+fn told(asked: &[u8], place: &mut [u8]) -> usize {
+    let operations = mfaas_abi::Records::decode(asked).expect("the function's records");
+    assert!(operations.clone().all(|operation| operation.code == OperationKind::Sleep as u32));
+    let mut records = Vec::new();
+    Record { id: 1, code: DONE, bytes: b"" }.append_to(&mut records);
+    place[..records.len()].copy_from_slice(&records);
+    records.len()
+}
+
+#[test]
+fn a_call_goes_on_where_it_is_as_long_as_it_is_told_what_it_waits_for() {
+    let mut fixture = Fixture::of_waiters();
+    let asked = Cell::new(0);
+    let ask = |question: &[u8], place: &mut [u8]| {
+        asked.set(asked.get() + 1);
+        Some(told(question, place))
+    };
+    for bytes in [0, 3_000, 300_000] {
+        asked.set(0);
+        let ended = fixture.begin_asking(b'w', 3, bytes, &ask).ended();
+        assert_eq!((report(&ended), asked.get()), ((10, 3 * HEARD, true), 3), "{bytes} bytes");
+        assert!(fixture.executor.request().iter().all(|byte| *byte == 0), "what it heard is wiped");
+        fixture.between();
+    }
+    // After two rounds nobody knows: it is put aside, and goes on as any other.
+    asked.set(0);
+    let some = |question: &[u8], place: &mut [u8]| ask(question, place).filter(|_| asked.get() < 3);
+    let state = fixture.begin_asking(b'w', 3, 3_000, &some).waits();
+    fixture.between();
+    assert_eq!(report(&fixture.resume(&state).ended()), (10, 3 * HEARD, true));
+}
+
+/// Its request is there still, so it begins anew, and asks anew.
+#[test]
+fn a_call_that_outgrows_its_arena_after_it_was_told_something_is_told_it_again() {
+    let mut fixture = Fixture::of_waiters();
+    let asked = Cell::new(0);
+    let ask = |question: &[u8], place: &mut [u8]| {
+        asked.set(asked.get() + 1);
+        Some(told(question, place))
+    };
+    let ended = fixture.begin_asking(b'g', 1, 500, &ask).ended();
+    assert_eq!((report(&ended), asked.get()), ((8, HEARD, true), 2));
+    assert!(ended.memory_bytes >= 1 << 20, "{ended:?}");
+    fixture.between();
+}
+
+/// The time that it takes to be told something is the call's, and the budget ends it as ever.
+#[test]
+fn a_call_that_is_told_what_it_waits_for_keeps_its_budget() {
+    let mut fixture = Fixture::of_waiters().with_budget_us(2_000);
+    let ask = |question: &[u8], place: &mut [u8]| Some(told(question, place));
+    assert_eq!(fixture.begin_asking(b's', 1, 10, &ask).ended().status, Status::OverBudget);
+    fixture.between();
+    let slowly = |question: &[u8], place: &mut [u8]| {
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(30) {
+            std::hint::spin_loop();
+        }
+        ask(question, place)
+    };
+    assert_eq!(fixture.begin_asking(b'w', 1, 10, &slowly).ended().status, Status::OverBudget);
+    fixture.between();
+}
+
+/// Operations that lie outside of its arena are shown to nobody, and who says that more was told than there is room for told nothing.
+#[test]
+fn what_a_call_asks_and_is_told_lies_where_it_may() {
+    let mut fixture = Fixture::of_waiters();
+    let asked = Cell::new(0);
+    let ask = |_: &[u8], place: &mut [u8]| {
+        asked.set(asked.get() + 1);
+        Some(place.len() + 1)
+    };
+    assert_eq!(fixture.begin_asking(b'o', 1, 10, &ask).ended().status, Status::BadOutput);
+    assert_eq!(asked.get(), 0);
+    let state = fixture.begin_asking(b'w', 1, 10, &ask).waits();
+    assert_eq!(asked.get(), 1, "the twin");
+    assert_eq!(report(&fixture.resume(&state).ended()), (8, HEARD, true));
 }

@@ -1,6 +1,7 @@
 //! The way to the broker of this node: one connection for each engine, kept up by a thread of its own.
 //!
-//! The engine never waits for it. What it asks is queued, within a bound; what comes back goes into the engine's queue. All that was
+//! The engine never waits for it. What it asks it writes itself, and what has no room at once is queued, within a bound, for a thread
+//! that waits; what comes back goes into the engine's queue. All that was
 //! asked over a connection is over with it: the engine hears that as well. Must never send over one connection what was
 //! meant for another: the broker would know nothing of the calls.
 
@@ -10,15 +11,17 @@ use std::io::{self, BufReader, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mfaas_broker_protocol::{
     FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode, message_bytes,
 };
 use mfaas_ident::TenantName;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{SendFlags, send};
 use serde::de::DeserializeOwned;
 
 use super::call::ConnectionNumber;
@@ -56,7 +59,36 @@ struct Outgoing {
 struct State {
     /// The connection; 0 if there is none.
     connection: AtomicU64,
+    /// Where the engine writes, and for which connection.
+    writer: Mutex<Option<(ConnectionNumber, UnixStream)>>,
+    /// Frames that are queued, or in the hands of the thread that writes: until all of them are written nobody else writes.
+    unwritten: AtomicUsize,
     queued_bytes: AtomicUsize,
+}
+
+impl State {
+    /// Writes as much as there is room for, if nothing has to be written before: how many bytes.
+    fn write_at_once(&self, connection: ConnectionNumber, frame: &[u8]) -> usize {
+        if self.unwritten.load(Ordering::Acquire) > 0 {
+            return 0;
+        }
+        match &*self.writer.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((number, stream)) if *number == connection => {
+                // Where the connection is over its reader says so.
+                send(stream, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
+            }
+            Some(_) | None => 0,
+        }
+    }
+
+    /// So many frames are written, or never will be.
+    fn done_with(&self, frames: usize) {
+        self.unwritten.fetch_sub(frames, Ordering::Release);
+    }
+
+    fn set_writer(&self, writer: Option<(ConnectionNumber, UnixStream)>) {
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = writer;
+    }
 }
 
 /// The engine's end. The thread ends with it.
@@ -116,7 +148,15 @@ impl BrokerLink {
         message: &ToBroker,
     ) -> Result<(), Away> {
         let queue = self.queue.as_ref().ok_or(Away)?;
-        let frame = encode(message).map_err(|_| Away)?;
+        let mut frame = encode(message).map_err(|_| Away)?;
+        if connection != 0 {
+            let written = self.state.write_at_once(connection, &frame);
+            frame.drain(..written);
+            if frame.is_empty() {
+                return Ok(());
+            }
+        }
+        self.state.unwritten.fetch_add(1, Ordering::Relaxed);
         self.state.queued_bytes.fetch_add(frame.len(), Ordering::Relaxed);
         of_tenant.fetch_add(frame.len(), Ordering::Relaxed);
         queue.send(Outgoing { connection, frame, of_tenant }).map_err(|_| Away)
@@ -180,7 +220,7 @@ impl Link {
                 }
             };
             match self.outgoing.recv_timeout(pause) {
-                Ok(outgoing) => self.keep(outgoing, &mut waiting),
+                Ok(outgoing) => self.state.done_with(usize::from(!self.keep(outgoing, &mut waiting))),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -209,6 +249,7 @@ impl Link {
     ) -> Result<(), Over> {
         let reader = stream.try_clone().and_then(|stream| {
             let (state, intake) = (Arc::clone(&self.state), self.intake.clone());
+            self.state.set_writer(Some((number, stream.try_clone()?)));
             self.state.connection.store(number, Ordering::Release);
             let name = "broker-reader".to_owned();
             std::thread::Builder::new().name(name).spawn(move || read_all(number, stream, &state, &intake))
@@ -223,6 +264,7 @@ impl Link {
                 Ok(())
             }
         };
+        self.state.set_writer(None);
         // The reader hears of it, and tells the engine.
         let _ = stream.shutdown(Shutdown::Both);
         if let Ok(reader) = reader {
@@ -239,11 +281,12 @@ impl Link {
         mut stream: &UnixStream,
         waiting: &mut Vec<Vec<u8>>,
     ) -> Result<(), Over> {
-        let mut frames = waiting.concat();
+        let (mut frames, mut taken) = (waiting.concat(), waiting.len());
         while self.state.connection.load(Ordering::Acquire) == number {
             if !frames.is_empty() && stream.write_all(&frames).is_err() {
-                return Ok(());
+                break;
             }
+            self.state.done_with(std::mem::take(&mut taken));
             frames.clear();
             waiting.clear();
             let mut next = self.outgoing.recv_timeout(LOOK);
@@ -258,28 +301,32 @@ impl Link {
                     frames.extend_from_slice(&outgoing.frame);
                 }
                 self.keep(outgoing, waiting);
+                taken += 1;
                 if frames.len() >= WRITTEN_BYTES {
                     break;
                 }
                 next = self.outgoing.recv_timeout(Duration::ZERO);
             }
         }
+        self.state.done_with(taken - waiting.len());
         Ok(())
     }
 
-    /// What is meant for whichever connection there is waits, until it is known to be written.
-    fn keep(&self, outgoing: Outgoing, waiting: &mut Vec<Vec<u8>>) {
+    /// What is meant for whichever connection there is waits, until it is known to be written; whether it is.
+    fn keep(&self, outgoing: Outgoing, waiting: &mut Vec<Vec<u8>>) -> bool {
         self.state.queued_bytes.fetch_sub(outgoing.frame.len(), Ordering::Relaxed);
         outgoing.of_tenant.fetch_sub(outgoing.frame.len(), Ordering::Relaxed);
-        if outgoing.connection == 0 {
+        let waits = outgoing.connection == 0;
+        if waits {
             waiting.push(outgoing.frame);
         }
+        waits
     }
 }
 
 /// Tells the engine what comes, and then that nothing more does.
 fn read_all(number: ConnectionNumber, stream: UnixStream, state: &State, intake: &Intake) {
-    let mut reader = BufReader::new(stream);
+    let mut reader = BufReader::new(Polled(stream));
     let error = loop {
         match read::<FromBroker>(&mut reader) {
             Ok(message) => intake.send(Event::Broker(message)),
@@ -290,6 +337,17 @@ fn read_all(number: ConnectionNumber, stream: UnixStream, state: &State, intake:
     // First: nothing is sent over it any more that would not be told of.
     let _ = state.connection.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
     intake.send(Event::BrokerLost(number));
+}
+
+/// A stream whose reader sleeps until there is something to be read. One that sleeps in `read` itself is woken whenever the broker
+/// has taken what was written, too.
+struct Polled(UnixStream);
+
+impl io::Read for Polled {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None)?;
+        self.0.read(into)
+    }
 }
 
 fn read<M: DeserializeOwned>(reader: &mut impl io::Read) -> Result<M, LinkError> {

@@ -136,10 +136,7 @@ impl Caches {
             return Err(NOT_GRANTED);
         }
         match request {
-            KvRequest::Get { keys } => {
-                let values = self.get(writes, resource, &keys, at_once)?;
-                Ok(KvReply::Values(values.iter().map(Option::as_deref).collect()).encode())
-            }
+            KvRequest::Get { keys } => self.get(writes, resource, &keys, at_once),
             KvRequest::Put { key, value, expiry } => {
                 if value.len() > VALUE_BYTES_MAX {
                     return Err(LARGE_VALUE);
@@ -153,13 +150,27 @@ impl Caches {
         }
     }
 
+    /// The values that a function asks for, if that is all it asks and comes to something.
+    pub(super) fn look_up(
+        &self,
+        writes: &CacheWrites,
+        resource: &ResourceName,
+        request: &[u8],
+        at_once: &mut AtOnce,
+    ) -> Option<Vec<u8>> {
+        match KvRequest::decode(request)? {
+            KvRequest::Get { keys } => self.get(writes, resource, &keys, at_once).ok(),
+            _ => None,
+        }
+    }
+
     fn get(
         &self,
         writes: &CacheWrites,
         resource: &ResourceName,
         keys: &[&[u8]],
         at_once: &mut AtOnce,
-    ) -> Result<Vec<Option<Arc<[u8]>>>, NotBegun> {
+    ) -> Result<Vec<u8>, NotBegun> {
         if at_once.keys + keys.len() > KEYS_AT_ONCE_MAX || at_once.bytes > BYTES_AT_ONCE_MAX {
             return Err(MUCH_AT_ONCE);
         }
@@ -185,7 +196,7 @@ impl Caches {
             }
             values.push(value);
         }
-        Ok(values)
+        Ok(KvReply::Values(values.iter().map(Option::as_deref).collect()).encode())
     }
 
     /// What a call changed that has succeeded is for all to see.

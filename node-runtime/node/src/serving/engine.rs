@@ -84,6 +84,8 @@ pub(crate) struct Engine {
     residents: Residents,
     bans: Bans,
     publisher: Publisher,
+    /// What a worker has asked.
+    question: Vec<u8>,
     /// [`Event::End`] was received.
     over: bool,
 }
@@ -118,6 +120,7 @@ impl Engine {
             bans: Bans::new(services.standing, log_forwarder),
             publisher: Publisher::new(clock.rate()),
             clock,
+            question: Vec::new(),
             over: false,
         }
     }
@@ -314,11 +317,28 @@ impl Engine {
                 Err(error) => {
                     self.broken(place, &error);
                     self.execute_commands();
-                    break;
+                    return worked;
                 }
             }
         }
-        worked
+        worked | self.answer_question(place)
+    }
+
+    /// Answers what the worker asks for the call that it runs, if it asks something.
+    fn answer_question(&mut self, place: usize) -> bool {
+        match self.workers.question(place, &mut self.question) {
+            Ok(Some(job)) => {
+                let told = self.calls.tell(job, &self.question);
+                self.workers.tell(place, told.as_deref());
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                self.broken(place, &error);
+                self.execute_commands();
+                false
+            }
+        }
     }
 
     fn collect_one(&mut self, place: usize) -> Result<bool, RingError> {
@@ -518,6 +538,7 @@ impl Engine {
             memory_bytes: call.served.terms.memory.as_bytes(),
             frame,
             resumes,
+            may_ask: call.served.may_ask(),
         };
         if let Err(error) = self.workers.submit(worker, now, submission) {
             self.broken(usize::from(worker.place), &error);

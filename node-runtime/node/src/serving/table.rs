@@ -7,7 +7,9 @@ use std::sync::{Arc, LazyLock};
 
 use mfaas_abi::limits;
 use mfaas_dispatch::FunctionId;
-use mfaas_ident::{Access, AliasName, Binding, Class, FunctionName, Selector, TenantName, VersionNumber};
+use mfaas_ident::{
+    Access, AliasName, Binding, Class, FunctionName, ResourceKind, Selector, TenantName, VersionNumber,
+};
 
 use crate::function_tree::Name;
 use crate::image::{ImageKey, Terms, VerifiedImage};
@@ -40,6 +42,12 @@ impl Served {
     /// What the body of a request or of its answer may have, in bytes.
     pub(crate) fn body_bytes_max(&self) -> usize {
         body_bytes_max(self.terms.class)
+    }
+
+    /// Whether what its calls wait for may be answered while they stay in their workers: it may read from caches.
+    pub(super) fn may_ask(&self) -> bool {
+        let mut resources = self.bindings.iter().filter_map(Binding::resource);
+        self.terms.class == Class::Micro && resources.any(|binding| binding.kind == ResourceKind::Cache)
     }
 }
 

@@ -37,12 +37,17 @@ proptest! {
             worker.reply(&answer(b"response", b"", b"")).expect("within limits");
         }
         let mut collected = 0;
-        let mut done = Completion::new();
+        let (mut done, mut question) = (Completion::new(), Vec::new());
         for (word, value) in scribbles {
             evil.words()[word].store(value, Ordering::SeqCst);
             let _ = host.worker_state();
             let _ = host.watch_deadline();
             let _ = host.wait(Duration::ZERO);
+            if let Ok(Some(call_id)) = host.question(&mut question) {
+                prop_assert_eq!(call_id, collected, "ids are the host's own");
+                prop_assert!(question.len() <= FRAME_BYTES_MAX);
+                host.tell(Some(b"told"));
+            }
             if let Ok(true) = host.collect(&mut done) {
                 prop_assert_eq!(done.call_id, collected, "ids are the host's own");
                 prop_assert!(done.response.len() <= FRAME_BYTES_MAX && done.logs.len() <= LOG_BYTES_MAX);
@@ -62,6 +67,7 @@ proptest! {
             if let Ok(Next::Call(job)) = worker.next(Duration::ZERO) {
                 prop_assert!(job.frame_bytes <= FRAME_BYTES_MAX);
                 worker.take_frame(&mut buffer).expect("it fits");
+                let _ = worker.ask(b"question", &mut buffer);
                 worker.reply(&answer(b"", b"", b"")).expect("within limits");
             }
         }
@@ -129,6 +135,11 @@ fn hold_out(host: &mut crate::HostEnd, done: &mut Completion) -> bool {
     let _ = host.worker_state();
     let _ = host.watch_deadline();
     let _ = wait_any(&[host.bell()], Duration::from_micros(200), || host.is_ready());
+    let mut question = Vec::new();
+    if let Ok(Some(call_id)) = host.question(&mut question) {
+        assert!(call_id == 7 && question.len() <= FRAME_BYTES_MAX);
+        host.tell(Some(&question));
+    }
     let collected = host.collect(done);
     assert!(done.response.len() <= FRAME_BYTES_MAX && done.logs.len() <= LOG_BYTES_MAX);
     assert!(host.in_flight() <= 4);

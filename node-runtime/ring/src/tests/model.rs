@@ -1,4 +1,4 @@
-//! Every order of the steps of the two protocols, and every value that the memory model lets a
+//! Every order of the steps of the three protocols, and every value that the memory model lets a
 //! load see. What runs is the code of `protocol`, on the model's atomics.
 
 use std::sync::Arc;
@@ -8,7 +8,10 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 use loom::thread;
 
-use crate::protocol::{Counter, Turn, Word, announce, look, observe, publish, ring, withdraw};
+use crate::protocol::{
+    Counter, Exchange, Heard, Turn, Word, announce, ask, forget, hear, look, observe, publish, ring,
+    take_back, take_question, tell, withdraw,
+};
 
 /// Changes of thread that are forced in one run, at most. Three find every bug of two threads that was ever
 /// tried here; without a bound the longer models take minutes.
@@ -31,6 +34,12 @@ impl Word<u32> for AtomicU32 {
 
     fn store(&self, value: u32, order: Ordering) {
         Self::store(self, value, order);
+    }
+}
+
+impl Exchange for AtomicU64 {
+    fn exchange(&self, from: u64, to: u64) -> bool {
+        self.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
@@ -248,4 +257,76 @@ fn a_worker_that_falls_asleep_during_a_submission_is_woken_before_the_host_sleep
 #[should_panic(expected = "the worker sleeps over a call")]
 fn without_the_second_look_the_model_finds_both_asleep() {
     check(|| submit_and_sleep(false));
+}
+
+/// What a question carries, there and back. Neither may be reached by both ends at once.
+#[derive(Default)]
+struct Question {
+    word: AtomicU64,
+    asked: UnsafeCell<u32>,
+    told: UnsafeCell<u32>,
+}
+
+/// A worker asks twice and takes back what it does not want to wait for; a host looks a few times.
+fn questions_and_answers() {
+    let question = loom::sync::Arc::new(Question::default());
+    let host = {
+        let question = question.clone();
+        thread::spawn(move || {
+            for _ in 0..3 {
+                if let Some(bytes) = take_question(&question.word) {
+                    let asked = question.asked.with(|asked| {
+                        // SAFETY: the model fails if the worker writes it meanwhile.
+                        unsafe { *asked }
+                    });
+                    assert_eq!(asked, bytes, "what was taken is what was asked");
+                    question.told.with_mut(|told| {
+                        // SAFETY: the model fails if the worker reads it meanwhile.
+                        unsafe { *told = asked + 10 };
+                    });
+                    tell(&question.word, (bytes != 2).then_some(asked + 10));
+                }
+                thread::yield_now();
+            }
+        })
+    };
+    for bytes in [1, 2] {
+        question.asked.with_mut(|asked| {
+            // SAFETY: the model fails if the host reads it meanwhile.
+            unsafe { *asked = bytes };
+        });
+        ask(&question.word, bytes);
+        let mut looks = 0;
+        loop {
+            match hear(&question.word) {
+                Heard::Told(told) => {
+                    let read = question.told.with(|told| {
+                        // SAFETY: the model fails if the host writes it meanwhile.
+                        unsafe { *told }
+                    });
+                    assert_eq!((told, read), (bytes + 10, bytes + 10));
+                    forget(&question.word);
+                    break;
+                }
+                Heard::Declined => {
+                    assert_eq!(bytes, 2);
+                    forget(&question.word);
+                    break;
+                }
+                Heard::NotYet => {
+                    looks += 1;
+                    if looks > 1 && take_back(&question.word, bytes) {
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            }
+        }
+    }
+    host.join().expect("the host ends");
+}
+
+#[test]
+fn a_question_is_answered_or_taken_back() {
+    check(questions_and_answers);
 }

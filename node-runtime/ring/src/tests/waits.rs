@@ -113,6 +113,7 @@ fn two_halves_on_two_threads_lose_no_wake() {
             memory_bytes: 0,
             frame: b"",
             resumes: false,
+            may_ask: false,
         };
         submitter.submit(call).expect("room");
         if call_id % 3 == 0 {

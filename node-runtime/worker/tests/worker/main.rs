@@ -140,6 +140,7 @@ impl Node {
             memory_bytes: 4 << 20,
             frame: &frame,
             resumes: false,
+            may_ask: false,
         };
         self.host.submit(submission).expect("room");
     }

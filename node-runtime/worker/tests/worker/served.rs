@@ -108,6 +108,7 @@ fn a_worker_that_lost_its_stack_ends() {
         memory_bytes: 4 << 20,
         frame: &frame,
         resumes: false,
+        may_ask: false,
     };
     node.host.submit(submission).expect("room");
     let ended = node.ended();

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mfaas_abi::{DONE, OperationKind, Status, SuspendedFrame, limits};
+use mfaas_abi::{DONE, OperationKind, Record, Records, Status, SuspendedFrame, limits};
 use mfaas_broker_protocol::CommitResult;
 use mfaas_dispatch::{JobId, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
@@ -126,7 +126,7 @@ impl PendingCalls {
         let Ticket { call, started, part, kept, .. } =
             self.tickets.get_mut(job.index()).and_then(Option::as_mut)?;
         *part = Some(now);
-        match kept {
+        match kept.as_mut().filter(|kept| kept.is_suspended()) {
             Some(kept) => {
                 Some(Begin { call, frame: kept.resume(call.served.body_bytes_max()), resumes: true })
             }
@@ -135,6 +135,24 @@ impl PendingCalls {
                 Some(Begin { call, frame: &call.frame, resumes: false })
             }
         }
+    }
+
+    /// What comes of the operations that a call began which stays in its worker, as records, if all of that is to be had at once and
+    /// nothing else is to be told. It has changed nothing, and may be asked again.
+    pub(super) fn tell(&mut self, job: JobId, asked: &[u8]) -> Option<Vec<u8>> {
+        let ticket = self.tickets.get_mut(job.index()).and_then(Option::as_mut);
+        let Ticket { call, kept, .. } = ticket.filter(|ticket| ticket.job == job)?;
+        let asked = Records::decode(asked)?;
+        let kept = kept.get_or_insert_default();
+        if !kept.hears_only(asked) {
+            return None;
+        }
+        let mut told = Vec::new();
+        for Record { id, bytes, .. } in asked {
+            let bytes = &self.data.look_up(call, &mut kept.data, bytes, &mut kept.at_once)?;
+            Record { id, code: DONE, bytes }.append_to(&mut told);
+        }
+        (told.len() <= limits::records_bytes_max(call.served.body_bytes_max())).then_some(told)
     }
 
     /// Takes over what a worker reported last, of a call that waits, and says what becomes of it.
@@ -157,7 +175,7 @@ impl PendingCalls {
         if call.reply.is_closed() {
             return Rest::Ends(Outcome::DeadlinePassed);
         }
-        let mut at_once = AtOnce::default();
+        kept.at_once = AtOnce::default();
         for asked in asked {
             let id = asked.id;
             let known = kept.data.get_or_insert_default();
@@ -167,7 +185,7 @@ impl PendingCalls {
                     None
                 })
             } else {
-                data.operate(job, call, known, asked, &mut at_once)
+                data.operate(job, call, known, asked, &mut kept.at_once)
             };
             match begun {
                 Ok(None) => {}
@@ -180,7 +198,6 @@ impl PendingCalls {
                 }
             }
         }
-        kept.looked_up(at_once.keys());
         // A call that has waited is run again only if others have changed the data that it saw.
         if call.served.bindings.is_empty() || call.frame.len() > limits::FRAME_BYTES_MAX {
             call.frame = Vec::new();
@@ -297,11 +314,11 @@ impl PendingCalls {
         ticket.and_then(|ticket| ticket.kept.as_ref()).map_or(0, |kept| kept.heard_bytes())
     }
 
-    /// Keys that were looked up in caches for the call whose worker reported last, when it began to wait before.
+    /// Keys that were looked up in caches for the call whose worker reported last, since it began to wait before.
     pub(super) fn looked_up(&self, job: JobId) -> usize {
         let ticket =
             self.tickets.get(job.index()).and_then(Option::as_ref).filter(|ticket| ticket.job == job);
-        ticket.and_then(|ticket| ticket.kept.as_ref()).map_or(0, |kept| kept.keys_looked_up())
+        ticket.and_then(|ticket| ticket.kept.as_ref()).map_or(0, |kept| kept.at_once.keys())
     }
 
     /// Calls that have run and are not answered.

@@ -264,6 +264,25 @@ impl DataCalls {
         Ok(outcome)
     }
 
+    /// What comes of an operation, if it is to read a cache and may: it changes nothing.
+    pub(super) fn look_up(
+        &self,
+        call: &Call,
+        data: &mut Option<DataCall>,
+        operation: &[u8],
+        at_once: &mut AtOnce,
+    ) -> Option<Vec<u8>> {
+        let served = &call.served;
+        let (place, request) = split_binding(operation)?;
+        let binding = served.bindings.get(place as usize).and_then(Binding::resource);
+        let binding = binding.filter(|binding| binding.kind == ResourceKind::Cache)?;
+        let access = self.grants.access(&served.key, binding)?;
+        let data = data.get_or_insert_default();
+        let values = self.caches.look_up(&data.cached, &binding.resource, request, at_once)?;
+        data.used.note(served, place, access);
+        Some(values)
+    }
+
     /// The secrets that a request to a server names by their bindings: each as any binding, one that the function has and may use.
     fn secrets(
         &self,

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mfaas_abi::limits::{self, OPERATIONS_MAX};
-use mfaas_abi::{DONE, OperationKind, Record, SuspendedFrame};
+use mfaas_abi::{DONE, OperationKind, Record, Records, SuspendedFrame};
 use mfaas_dispatch::{JobId, Moment, Outcome};
 use mfaas_ident::TenantName;
 use mfaas_ring::Completion;
 
 use super::data::{Asked, DataCall};
 use super::kept_bytes::KeptBytes;
+use crate::serving::caches::AtOnce;
 use crate::serving::call::Used;
 
 /// What an operation that has not ended takes besides, in bytes: where it is known by its identity, and by its time.
@@ -54,8 +55,8 @@ pub(super) struct Kept {
     heard_bytes: usize,
     /// CPU time of calls that it made, which it has not been charged for, in microseconds.
     pub(super) owed_us: u64,
-    /// Keys that were looked up in caches for it when it began to wait last.
-    keys_looked_up: usize,
+    /// What was looked up in caches for it since it began to wait last.
+    pub(super) at_once: AtOnce,
     /// Its operations that have not ended.
     open: BTreeMap<u32, Open>,
     /// It is in no worker, nor on its way into one.
@@ -157,14 +158,19 @@ impl Kept {
         self.heard_bytes
     }
 
-    /// So many keys were looked up in caches for it since it began to wait.
-    pub(super) fn looked_up(&mut self, keys: usize) {
-        self.keys_looked_up = keys;
+    /// Whether the call was put aside: then it goes on, and does not begin.
+    pub(super) fn is_suspended(&self) -> bool {
+        !self.frame.is_empty()
     }
 
-    /// The same, of when it began to wait last.
-    pub(super) fn keys_looked_up(&self) -> usize {
-        self.keys_looked_up
+    /// Whether the call is to hear of nothing but what it asks for now, which is data alone.
+    pub(super) fn hears_only(&self, asked: Records<'_>) -> bool {
+        let is_data = |record: Record<'_>| {
+            let kind = OperationKind::from_u32(record.code);
+            let is_data = matches!(kind, Some(OperationKind::Data | OperationKind::Part));
+            is_data && !self.open.contains_key(&record.id)
+        };
+        self.outcomes.is_empty() && { asked }.all(is_data)
     }
 
     /// Counts what is kept of it, its request of so many bytes included. Whether it may be.

@@ -3,6 +3,7 @@
 mod at_once;
 mod calls;
 mod data;
+mod in_place;
 mod waits;
 
 use std::cell::{Cell, RefCell};

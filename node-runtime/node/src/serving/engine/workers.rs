@@ -8,7 +8,7 @@ mod slot;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mfaas_dispatch::WorkerId;
+use mfaas_dispatch::{JobId, WorkerId};
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::{Bell, Completion, RingError, Submission};
 use rustix::process::Signal;
@@ -131,6 +131,20 @@ impl Workers {
     ) -> Result<Option<WorkerId>, RingError> {
         let Some(slot) = &mut self.slots[place] else { return Ok(None) };
         Ok(slot.collect(completion)?.then(|| slot.id()))
+    }
+
+    /// What the worker at a place asks for the call that it runs, if it asks something: it is to be told next.
+    #[inline]
+    pub(super) fn question(&mut self, place: usize, into: &mut Vec<u8>) -> Result<Option<JobId>, RingError> {
+        let Some(slot) = &mut self.slots[place] else { return Ok(None) };
+        slot.question(into)
+    }
+
+    /// Tells the worker at a place what it has asked; if nothing, it puts its call aside.
+    pub(super) fn tell(&mut self, place: usize, told: Option<&[u8]>) {
+        if let Some(slot) = &mut self.slots[place] {
+            slot.tell(told);
+        }
     }
 
     /// The ring of the worker at a place broke the protocol: it is not read again.

@@ -126,7 +126,7 @@ pub(super) fn ask_for(end: &mut WorkerEnd, id: u32, operation: &[u8]) {
 }
 
 /// Puts a value into the cache that is bound at that place.
-fn put(end: &mut WorkerEnd, place: u32, value: &[u8]) {
+pub(super) fn put(end: &mut WorkerEnd, place: u32, value: &[u8]) {
     ask_for(end, 8, &KvRequest::Put { key: b"key", value, expiry: KvExpiry::Never }.encode(place));
     assert_eq!(heard(end), [(8, 0, vec![])]);
 }
@@ -142,7 +142,7 @@ fn cached(end: &mut WorkerEnd, place: u32) -> Option<Vec<u8>> {
 }
 
 /// One that has caches.
-fn with_caches(services: NodeServices) -> NodeServices {
+pub(super) fn with_caches(services: NodeServices) -> NodeServices {
     NodeServices { caches: Arc::new(Caches::within(64 << 20)), ..services }
 }
 

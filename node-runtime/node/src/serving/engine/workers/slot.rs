@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use mfaas_dispatch::WorkerId;
+use mfaas_dispatch::{JobId, WorkerId};
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::{Bell, Completion, HostEnd, RingError, Submission};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -82,6 +82,18 @@ impl WorkerSlot {
         }
         self.since = ticks();
         Ok(true)
+    }
+
+    #[inline]
+    pub(super) fn question(&mut self, into: &mut Vec<u8>) -> Result<Option<JobId>, RingError> {
+        if !self.is_busy() {
+            return Ok(None);
+        }
+        Ok(self.ring.question(into)?.map(JobId))
+    }
+
+    pub(super) fn tell(&mut self, told: Option<&[u8]>) {
+        self.ring.tell(told);
     }
 
     pub(super) fn poison(&mut self) {
