@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// What both sides have to speak.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 /// What is asked of a resource at once, in bytes: two values and all keys of one operation.
 pub const REQUEST_BYTES_MAX: usize = 272 << 10;
 /// A message, in bytes: a request, and what stands around it.
@@ -136,6 +136,8 @@ pub enum CommitResult {
     Full,
     /// Nothing did: it is more than the call that made it may see or change.
     TooMuch,
+    /// Nothing did: it changes data of several stores, with the calls that it made or the one that made it.
+    SeveralStores,
 }
 
 /// Bytes that are no message.

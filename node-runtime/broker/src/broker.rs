@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use mfaas_blobs::Blobs;
 use mfaas_broker_protocol::Caller;
-use mfaas_ident::TenantName;
-use mfaas_kv::Store;
+use mfaas_ident::{ResourceName, TenantName};
+use mfaas_kv::{Store, Transaction};
 use mfaas_outbound::Outbound;
 use mfaas_rules::codes;
 
@@ -27,6 +27,8 @@ pub(crate) const CHANGE_OPERATIONS: u32 = 10;
 pub(crate) const TOO_MANY_OPERATIONS: &str = "this tenant asks for more operations a second than it may";
 /// Operations on objects at a time.
 pub(crate) const OBJECT_OPERATIONS: u32 = 16;
+/// Operations on the Redis servers at a time.
+const REDIS_OPERATIONS: usize = 64;
 /// Requests to servers at a time, and those of one tenant.
 const REQUESTS: usize = 256;
 const TENANT_REQUESTS: usize = 32;
@@ -38,7 +40,8 @@ const UPLOADING_BYTES_MAX: usize = 512 << 20;
 /// Where data lies, and which servers there are.
 #[derive(Debug)]
 pub(crate) struct Stores {
-    pub(crate) store: Store,
+    /// Key-value data, and what is known of the others.
+    pub(crate) data: mfaas_kv::Stores,
     pub(crate) objects: Option<Blobs>,
     pub(crate) volumes: Option<VolumeStore>,
     pub(crate) outbound: Option<Outbound>,
@@ -48,7 +51,7 @@ pub(crate) struct Stores {
 impl Stores {
     /// A database alone.
     pub(crate) fn of(store: Store) -> Self {
-        Self { store, objects: None, volumes: None, outbound: None }
+        Self { data: mfaas_kv::Stores::of(store), objects: None, volumes: None, outbound: None }
     }
 }
 
@@ -56,6 +59,8 @@ impl Stores {
 #[derive(Debug)]
 pub(crate) struct AllTurns {
     pub(crate) database: Arc<Turns>,
+    /// The Redis servers.
+    pub(crate) redis: Arc<Turns>,
     /// The store of objects.
     pub(crate) objects: Arc<Turns>,
     /// The files of volumes.
@@ -66,7 +71,7 @@ pub(crate) struct AllTurns {
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    pub(crate) store: Store,
+    pub(crate) data: mfaas_kv::Stores,
     /// Where objects lie, if this broker is told of a place.
     pub(crate) objects: Option<Blobs>,
     /// Where volumes lie, if this broker is told of a place.
@@ -90,14 +95,15 @@ pub(crate) struct Broker {
 impl Broker {
     /// Over a store with so many connections for reads, and as many for commits: that many operations run at a time.
     pub(crate) fn new(stores: Stores, connections: u32, bounds: &Bounds) -> Self {
-        let Stores { store, objects, volumes, outbound } = stores;
+        let Stores { data, objects, volumes, outbound } = stores;
         Self {
-            store,
+            data,
             objects,
             volumes,
             outbound,
             turns: AllTurns {
                 database: Arc::new(Turns::new(connections as usize)),
+                redis: Arc::new(Turns::new(REDIS_OPERATIONS)),
                 objects: Arc::new(Turns::new(OBJECT_OPERATIONS as usize)),
                 volumes: Arc::new(Turns::new(mfaas_volumes::OPERATIONS_MAX)),
                 servers: Arc::new(Turns::of(REQUESTS, TENANT_REQUESTS)),
@@ -114,6 +120,25 @@ impl Broker {
 }
 
 impl Broker {
+    /// The database: data that lies nowhere else, and the audit.
+    pub(crate) fn store(&self) -> &Store {
+        self.data.postgres()
+    }
+
+    /// Whose operation on this resource is next. What lies elsewhere is refused later.
+    pub(crate) fn turns_of(&self, resource: &ResourceName) -> &Arc<Turns> {
+        if self.data.is_in_postgres(resource).unwrap_or(true) {
+            &self.turns.database
+        } else {
+            &self.turns.redis
+        }
+    }
+
+    /// Whose commit is next where a call changes data, or looks whether what it saw is still so.
+    pub(crate) fn turns_of_commit(&self, transaction: &Transaction) -> &Arc<Turns> {
+        transaction.resources().next().map_or(&self.turns.database, |resource| self.turns_of(resource))
+    }
+
     /// Keeps a piece of what a call uploads, if there is room for it.
     pub(crate) fn keep_piece(
         &self,

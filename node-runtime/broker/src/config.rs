@@ -43,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) volumes_url: Option<String>,
     /// `MFAAS_HTTP_FILE`: which servers functions may ask, and with which secrets.
     pub(crate) http_file: Option<PathBuf>,
+    /// `MFAAS_REDIS_FILE`: which Redis servers there are, and which resources lie there.
+    pub(crate) redis_file: Option<PathBuf>,
     /// `MFAAS_DATA_CONNECTIONS`.
     pub(crate) connections: u32,
     pub(crate) bounds: Bounds,
@@ -104,6 +106,7 @@ impl Config {
             objects_url: variables.optional("MFAAS_OBJECTS_URL")?,
             volumes_url: variables.optional("MFAAS_VOLUMES_URL")?,
             http_file: variables.optional("MFAAS_HTTP_FILE")?.map(PathBuf::from),
+            redis_file: variables.optional("MFAAS_REDIS_FILE")?.map(PathBuf::from),
             connections: variables.number(
                 "MFAAS_DATA_CONNECTIONS",
                 1..=CONNECTIONS_MAX,

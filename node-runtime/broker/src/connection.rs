@@ -153,7 +153,7 @@ impl Node {
             ResourceKind::Object => &self.broker.turns.objects,
             ResourceKind::Volume => &self.broker.turns.volumes,
             ResourceKind::Http | ResourceKind::Secret => &self.broker.turns.servers,
-            ResourceKind::Kv | ResourceKind::Cache => &self.broker.turns.database,
+            ResourceKind::Kv | ResourceKind::Cache => self.broker.turns_of(&operation.resource),
         };
         let opened = turns.open(tenant, operation.request.len());
         opened.map_err(|Full| "as many operations of this tenant are open as may be")
@@ -182,7 +182,8 @@ impl Node {
                 CommitResult::Conflict
                 | CommitResult::Unavailable
                 | CommitResult::Full
-                | CommitResult::TooMuch => {}
+                | CommitResult::TooMuch
+                | CommitResult::SeveralStores => {}
             }
             broker.abandoned.add(staged);
             result
@@ -191,7 +192,7 @@ impl Node {
 
     fn settle(&self, number: u64, caller: Caller) {
         let broker = Arc::clone(&self.broker);
-        self.conclude(number, async move { result_of(broker.store.give_up(&of_store(&caller)).await) });
+        self.conclude(number, async move { result_of(broker.data.give_up(&of_store(&caller)).await) });
     }
 
     /// Tells the node what a commit comes to. Goes on if the node leaves: what was begun is ended.
@@ -317,9 +318,9 @@ async fn commit(broker: &Broker, call: &Call, data: &CallData) -> CommitResult {
     if broker.stored.has_no_room(transaction) {
         return CommitResult::Full;
     }
-    let open = broker.turns.database.open_commit(&call.caller.tenant);
+    let open = broker.turns_of_commit(transaction).open_commit(&call.caller.tenant);
     let _turn = open.turn(OPERATION_WEIGHT + transaction.held_bytes()).await;
-    let committed = broker.store.commit(&of_store(&call.caller), transaction).await;
+    let committed = broker.data.commit(&of_store(&call.caller), transaction).await;
     // Also where it is not known whether it took effect.
     if matches!(committed, Ok(_) | Err(KvError::Unacknowledged(_))) {
         broker.stored.wrote(transaction);
@@ -364,8 +365,10 @@ async fn join(broker: &Broker, call: &Call, data: &mut CallData, parent: &Call) 
     let joined = if parent.is_over.load(Ordering::Acquire) || is_gone(parent) || is_gone(call) {
         Err(CommitResult::Unavailable)
     } else {
-        of_parent.transaction.absorb(transaction).map_err(|error| match error {
+        broker.data.absorb(&mut of_parent.transaction, transaction).map_err(|error| match error {
             KvError::Conflict => CommitResult::Conflict,
+            KvError::SeveralStores { .. } => CommitResult::SeveralStores,
+            KvError::Elsewhere(_) => CommitResult::Unavailable,
             _ => CommitResult::TooMuch,
         })
     };
@@ -397,6 +400,7 @@ fn result_of(committed: Result<mfaas_kv::Committed, KvError>) -> CommitResult {
     match committed {
         Ok(_) => CommitResult::Done,
         Err(KvError::Conflict | KvError::Busy) => CommitResult::Conflict,
+        Err(KvError::SeveralStores { .. }) => CommitResult::SeveralStores,
         Err(error @ KvError::Unacknowledged(_)) => {
             tracing::error!(%error, "it is not known whether the changes of a call took effect");
             CommitResult::Unknown

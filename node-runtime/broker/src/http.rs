@@ -143,7 +143,7 @@ async fn send(
         return Ok(answer);
     }
     let change = AuditedChange { resource, target: &target, kind: ChangeKind::Request };
-    let id = broker.audit.announce(&broker.store, &of_store(caller), &change).await?;
+    let id = broker.audit.announce(broker.store(), &of_store(caller), &change).await?;
     let sent = outbound.send(prepared).await;
     let has_failed = sent.is_err();
     broker.audit.add([ChangeOutcome { id, operations: 1, bytes, range: None, has_failed }]);

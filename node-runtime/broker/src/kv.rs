@@ -26,17 +26,18 @@ pub(crate) async fn answer(
         .ok_or_else(|| Refusal::new(codes::MF1207, "the operation is not one of key-value data"))?;
     if request.writes() {
         Refusal::unless_write(resource, access)?;
+        broker.data.may_change(transaction, resource)?;
     }
     if grows(&request) {
         broker.stored.has_room(resource, 0)?;
     }
-    let store = &broker.store;
+    let stores = &broker.data;
     let place = |key: &[u8]| Ok::<_, Refusal>(Place { resource: resource.clone(), key: Key::new(key)? });
     // And how many keys were read.
     let (reply, read) = match &request {
         KvRequest::Get { keys } => {
             let keys: Vec<Key> = keys.iter().map(|key| Key::new(*key)).collect::<Result<_, _>>()?;
-            let values = transaction.get(store, resource, &keys).await?;
+            let values = transaction.get(stores, resource, &keys).await?;
             (KvReply::Values(values.iter().map(Option::as_deref).collect()).encode(), keys.len())
         }
         KvRequest::Put { key, value, expiry } => {
@@ -52,17 +53,17 @@ pub(crate) async fn answer(
             (KvReply::Done.encode(), 0)
         }
         KvRequest::Increment { key, by } => {
-            let sum = transaction.increment(store, place(key)?, *by).await?;
+            let sum = transaction.increment(stores, place(key)?, *by).await?;
             (KvReply::Number(sum).encode(), 1)
         }
         KvRequest::CompareAndSet { key, expected, value } => {
             let value = value.as_ref().map(|value| value.to_vec());
-            let changed = transaction.compare_and_set(store, place(key)?, *expected, value).await?;
+            let changed = transaction.compare_and_set(stores, place(key)?, *expected, value).await?;
             (KvReply::Changed(changed).encode(), 1)
         }
         KvRequest::Scan { prefix, after, limit } => {
             let after = after.as_ref().map(|after| Key::new(*after)).transpose()?;
-            let page = transaction.scan(store, resource, prefix, after.as_ref(), *limit as usize).await?;
+            let page = transaction.scan(stores, resource, prefix, after.as_ref(), *limit as usize).await?;
             let bytes = |(key, value): (Key, Value)| Ok::<_, Refusal>((key, value.into_bytes()?));
             let entries: Vec<_> = page.entries.into_iter().map(bytes).collect::<Result<_, Refusal>>()?;
             let entries = entries.iter().map(|(key, value)| (key.as_bytes(), &**value)).collect::<Vec<_>>();

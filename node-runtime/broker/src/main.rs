@@ -29,6 +29,7 @@ mod volume_sizes;
 mod volume_store;
 mod volumes;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Parser as _;
 use mfaas_ident::BuildVersion;
-use mfaas_kv::Store;
+use mfaas_kv::{KvError, RedisServer, Store};
 use mfaas_outbound::Outbound;
 use mfaas_startup::{Shutdown, Variables, write_ready_file};
 use serde_json::{Map, Value};
@@ -107,7 +108,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         Some(file) => Some(Outbound::open(file).context("MFAAS_HTTP_FILE")?),
         None => None,
     };
-    let stores = Stores { store, objects, volumes, outbound };
+    let data = open_data(store, config.redis_file.as_deref()).await.context("MFAAS_REDIS_FILE")?;
+    let stores = Stores { data, objects, volumes, outbound };
     let broker = Arc::new(Broker::new(stores, config.connections, &config.bounds));
     let listener = socket::listen(&config.socket)
         .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
@@ -119,23 +121,44 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tracing::info!(socket = %config.socket.display(), "the broker is up");
     tokio::select! {
         () = socket::accept(&listener, &config.users, &broker) => {}
-        () = sweep(&broker.store, config.bounds.audit_days) => {}
+        () = sweep(&broker.data, config.bounds.audit_days) => {}
         () = sweep_objects(&broker) => {}
         () = look_after(&broker) => {}
+        () = look_after_servers(&broker) => {}
         () = look_after_volumes(&broker) => {}
         signal = shutdown.requested() => tracing::info!(signal, "the broker stops"),
     }
-    broker.audit.write(&broker.store).await;
+    broker.audit.write(broker.store()).await;
     Ok(())
+}
+
+/// Key-value data: the database, and the servers that a file names.
+async fn open_data(store: Store, redis_file: Option<&Path>) -> Result<mfaas_kv::Stores, KvError> {
+    let servers = redis_file.map(RedisServer::read).transpose()?.unwrap_or_default();
+    mfaas_kv::Stores::open(store, servers).await
+}
+
+/// Looks where resources lie, and moves audit records from the servers to the database, again and again.
+async fn look_after_servers(broker: &Broker) {
+    loop {
+        if let Err(error) = broker.data.renew_homes().await {
+            tracing::warn!(%error, "it could not be looked up where resources lie");
+        }
+        match broker.data.move_audit().await {
+            Ok(moved) => meters::audit_moved(moved),
+            Err(error) => tracing::warn!(%error, "audit records wait at a Redis server; it is tried again"),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// Sums up what resources hold and writes down reads, again and again. Until it was summed up first no resource is known to be full.
 async fn look_after(broker: &Broker) {
     loop {
-        broker.reads.write(&broker.store).await;
-        broker.abandoned.write(&broker.store).await;
-        broker.audit.write(&broker.store).await;
-        match broker.stored.renew(&broker.store).await {
+        broker.reads.write(broker.store()).await;
+        broker.abandoned.write(broker.store()).await;
+        broker.audit.write(broker.store()).await;
+        match broker.stored.renew(&broker.data).await {
             Ok(true) => {}
             Ok(false) => tokio::time::sleep(LOOK).await,
             Err(error) => {
@@ -163,7 +186,7 @@ async fn sweep_objects(broker: &Broker) {
         if !may_be_more {
             tokio::time::sleep(SWEEP).await;
         }
-        may_be_more = objects::sweep(objects, &broker.store).await.unwrap_or_else(|error| {
+        may_be_more = objects::sweep(objects, broker.store()).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "objects without a name could not be removed");
             false
         });
@@ -171,13 +194,13 @@ async fn sweep_objects(broker: &Broker) {
 }
 
 /// Removes what has expired, again and again.
-async fn sweep(store: &Store, audit_days: u32) {
+async fn sweep(stores: &mfaas_kv::Stores, audit_days: u32) {
     let mut may_be_more = false;
     loop {
         if !may_be_more {
             tokio::time::sleep(SWEEP).await;
         }
-        may_be_more = match store.sweep(audit_days).await {
+        may_be_more = match stores.sweep(audit_days).await {
             Ok(swept) => {
                 meters::swept(&swept);
                 swept.may_be_more()

@@ -32,6 +32,10 @@ pub(crate) fn describe() {
         "mfaas_broker_changes_untold_total",
         "Changes of files and requests to servers whose audit records say no more than that they were begun: too many waited for the database."
     );
+    metrics::describe_counter!(
+        "mfaas_broker_audit_moved_total",
+        "Audit records that were moved from Redis servers to the database."
+    );
     metrics::describe_gauge!("mfaas_broker_calls", "Calls that have reached data and have not ended.");
     metrics::describe_counter!(
         "mfaas_broker_swept_total",
@@ -55,6 +59,7 @@ pub(crate) fn committed(result: CommitResult, took: Duration) {
         CommitResult::Unknown => "unknown",
         CommitResult::Full => "full",
         CommitResult::TooMuch => "too_much",
+        CommitResult::SeveralStores => "several_stores",
     };
     metrics::counter!("mfaas_broker_commits_total", "result" => result).increment(1);
     metrics::histogram!("mfaas_broker_commit_seconds").record(took.as_secs_f64());
@@ -71,6 +76,11 @@ pub(crate) fn swept(swept: &Swept) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "entries").increment(swept.entries);
     metrics::counter!("mfaas_broker_swept_total", "of" => "commits").increment(swept.commits);
     metrics::counter!("mfaas_broker_swept_total", "of" => "audit").increment(swept.audit);
+}
+
+/// Audit records have come from the servers.
+pub(crate) fn audit_moved(records: u64) {
+    metrics::counter!("mfaas_broker_audit_moved_total").increment(records);
 }
 
 /// Bytes of objects were removed that have no name.

@@ -68,25 +68,34 @@ pub(crate) async fn answer(
     }
     let no_store = "this node has no store of objects: MFAAS_OBJECTS_URL of its broker names one";
     let objects = broker.objects.as_ref().ok_or_else(|| Refusal::new(codes::MF1205, no_store))?;
-    let store = &broker.store;
+    let stores = &broker.data;
+    if !stores.is_in_postgres(resource)? {
+        let message = format!(
+            "`{resource}` lies in Redis, which keeps no objects: MFAAS_REDIS_FILE of the broker names it"
+        );
+        return Err(Refusal::new(codes::MF1205, message));
+    }
+    if request.writes() {
+        stores.may_change(&data.transaction, resource)?;
+    }
     let place = |name: &[u8]| Ok::<_, Refusal>(Place { resource: resource.clone(), key: Key::new(name)? });
     let note = |read: Read<'_>| broker.reads.note(|| of_store(caller), resource, read);
     match request {
         ObjectRequest::Size { name } => {
-            let blob = data.transaction.get_blob(store, &place(name)?).await?;
+            let blob = data.transaction.get_blob(stores, &place(name)?).await?;
             note(Read { key: name, is_scan: false, keys: 1, bytes: 0 });
             Ok(ObjectReply::Size(blob.map(|blob| blob.bytes)).encode())
         }
         ObjectRequest::Read { name, offset, bytes } => {
             let place = place(name)?;
-            let Some(blob) = data.transaction.get_blob(store, &place).await? else {
+            let Some(blob) = data.transaction.get_blob(stores, &place).await? else {
                 note(Read { key: name, is_scan: false, keys: 1, bytes: 0 });
                 return Ok(ObjectReply::Piece(None).encode());
             };
             let length = u64::from(bytes).min(OBJECT_PIECE_BYTES_MAX as u64);
             let end = offset.saturating_add(length).min(blob.bytes);
             let piece = if offset < end {
-                read((objects, store), (&place, blob), offset..end).await?
+                read((objects, broker.store()), (&place, blob), offset..end).await?
             } else {
                 Bytes::new()
             };
@@ -110,7 +119,7 @@ pub(crate) async fn answer(
         ObjectRequest::List { prefix, after, limit } => {
             let after = after.map(Key::new).transpose()?;
             let limit = (limit as usize).min(KV_KEYS_MAX);
-            let page = data.transaction.scan(store, resource, prefix, after.as_ref(), limit).await?;
+            let page = data.transaction.scan(stores, resource, prefix, after.as_ref(), limit).await?;
             let object = |(key, value): &(Key, Value)| {
                 Ok::<_, Refusal>((key.clone(), value.clone().into_blob()?.bytes))
             };
@@ -146,7 +155,7 @@ async fn put(
     let (count, resource) = (bytes.len() as u64, &place.resource);
     broker.stored.has_room(resource, count + BLOB_BYTES)?;
     broker.stored.announced(resource, count + BLOB_BYTES);
-    let blob = broker.store.announce(resource, count).await?;
+    let blob = broker.store().announce(resource, count).await?;
     data.staged.push(blob.id);
     within(objects, objects.put_numbered(blob.id, bytes)).await?;
     data.transaction.put_blob(place, blob)?;

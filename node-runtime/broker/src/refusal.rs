@@ -52,12 +52,18 @@ impl From<KvError> for Refusal {
             KvError::OtherKind => codes::MF1207,
             KvError::Conflict | KvError::Busy => codes::MF1204,
             KvError::Unacknowledged(_) => codes::MF1206,
+            KvError::SeveralStores { .. } => codes::MF1218,
             KvError::Unavailable(cause) => {
                 // The function learns that it is our fault, and the operator what it is.
                 tracing::warn!(%cause, "an operation failed");
                 codes::MF1205
             }
-            KvError::Address(_) | KvError::SeveralServers(_) | KvError::Schema(_) => codes::MF1205,
+            KvError::Elsewhere(_)
+            | KvError::File { .. }
+            | KvError::Server { .. }
+            | KvError::Address(_)
+            | KvError::SeveralServers(_)
+            | KvError::Schema(_) => codes::MF1205,
         };
         Self::new(code, error.to_string())
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mfaas_ident::ResourceName;
-use mfaas_kv::{KvError, Store, Summed, Transaction};
+use mfaas_kv::{KvError, Stores, Summed, Transaction};
 use mfaas_rules::codes;
 
 use crate::refusal::Refusal;
@@ -95,16 +95,16 @@ impl Stored {
         }
     }
 
-    /// Has the database sum up what it holds. Whether there may be more to be summed up.
-    pub(crate) async fn renew(&self, store: &Store) -> Result<bool, KvError> {
+    /// Has the database sum up what it holds, and asks the servers. Whether there may be more to be summed up.
+    pub(crate) async fn renew(&self, stores: &Stores) -> Result<bool, KvError> {
         let from = {
             let mut sizes = self.lock();
             let [written, before, earlier] = std::mem::take(&mut sizes.written);
             sizes.written = [HashMap::new(), written, sum(before, earlier)];
             sizes.first_unsummed(Instant::now())
         };
-        let Summed { last, may_be_more } = store.sum_sizes(from).await?;
-        let large = store.large(self.bytes_max / 2).await?.into_iter().collect();
+        let Summed { last, may_be_more } = stores.postgres().sum_sizes(from).await?;
+        let large = stores.large(self.bytes_max / 2).await?.into_iter().collect();
         let mut sizes = self.lock();
         sizes.large = large;
         if let Some(last) = last {

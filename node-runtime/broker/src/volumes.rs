@@ -49,7 +49,7 @@ pub(crate) async fn admit<'a>(
     }
     let no_volumes = "this node has no place for volumes: MFAAS_VOLUMES_URL of its broker names one";
     let store = broker.volumes.as_ref().ok_or_else(|| Refusal::new(codes::MF1205, no_volumes))?;
-    store.ready(&broker.store).await?;
+    store.ready(broker.store()).await?;
     let (bytes, grows) = match &request {
         VolumeRequest::Read { bytes, .. } => ((*bytes as usize).min(VOLUME_PIECE_BYTES_MAX), false),
         VolumeRequest::Write { bytes, .. } | VolumeRequest::Append { bytes, .. } => (bytes.len(), true),
@@ -140,7 +140,7 @@ async fn change(
             let text = path.as_text();
             files.bytes += CHANGE_BYTES + text.len();
             let change = AuditedChange { resource: volume, target: &text, kind };
-            let id = broker.audit.announce(&broker.store, &of_store(caller), &change).await?;
+            let id = broker.audit.announce(broker.store(), &of_store(caller), &change).await?;
             place.insert(ChangeOutcome { id, operations: 0, bytes: 0, range: None, has_failed: false })
         }
     };

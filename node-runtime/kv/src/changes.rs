@@ -3,7 +3,8 @@
 use mfaas_ident::ResourceName;
 
 use crate::error::KvError;
-use crate::store::{Caller, Store, read};
+use crate::retry::read;
+use crate::store::{Caller, Store};
 
 /// What a store keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +109,7 @@ impl Store {
         .bind(change.resource.as_str())
         .bind(change.target.as_bytes())
         .bind(change.kind.as_str());
-        insert.fetch_one(&self.reads).await.map_err(KvError::Unavailable)
+        insert.fetch_one(&self.reads).await.map_err(KvError::unavailable)
     }
 
     /// Tells what came of changes that were announced.

@@ -62,6 +62,11 @@ impl Range {
         Self { from: self.from.clone(), to: follower(last) }
     }
 
+    /// The same from behind a key of it on.
+    pub(crate) fn behind(&self, last: &[u8]) -> Self {
+        Self { from: follower(last), to: self.to.clone() }
+    }
+
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         *self.from <= *key && *key < *self.to
     }

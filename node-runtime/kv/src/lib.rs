@@ -27,18 +27,27 @@
 //! gives up what a crash of the server takes.
 
 mod address;
+mod backend;
 mod changes;
+mod commit;
 mod error;
+mod homes;
 mod key;
 mod operations;
+mod part;
+mod redis;
+mod retry;
 mod schema;
 mod store;
+mod stores;
 mod transaction;
 
 pub use changes::{AuditedChange, ChangeKind, ChangeOutcome, StoreKind};
-pub use error::KvError;
+pub use error::{KvError, StoreError};
 pub use key::{Key, Place};
+pub use redis::RedisServer;
 pub use store::{AuditedRead, Caller, Committed, Store, Summed, Swept};
+pub use stores::Stores;
 pub use transaction::{Blob, Expiry, Page, Transaction, Value};
 
 /// What a call may use; beyond it is [`KvError::Limit`].

@@ -22,8 +22,8 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
 
 /// Makes it, or brings it up to date. Several at once wait for each other.
 pub(crate) async fn prepare(options: &PgConnectOptions) -> Result<(), KvError> {
-    let mut connection = PgConnection::connect_with(options).await.map_err(KvError::Unavailable)?;
-    sqlx::raw_sql(MAKE).execute(&mut connection).await.map_err(KvError::Unavailable)?;
+    let mut connection = PgConnection::connect_with(options).await.map_err(KvError::unavailable)?;
+    sqlx::raw_sql(MAKE).execute(&mut connection).await.map_err(KvError::unavailable)?;
     MIGRATIONS.run(&mut connection).await.map_err(KvError::Schema)?;
-    connection.close().await.map_err(KvError::Unavailable)
+    connection.close().await.map_err(KvError::unavailable)
 }

@@ -1,6 +1,6 @@
 //! The database: read when a call asks, written when it has succeeded.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mfaas_ident::{FunctionName, ResourceName, TenantName, VersionNumber};
 use sqlx::PgPool;
@@ -11,20 +11,15 @@ use crate::KvError;
 use crate::address;
 use crate::error::Meaning;
 use crate::key::{Key, Place, Range};
+use crate::part::Part;
+use crate::retry::read;
 use crate::schema;
-use crate::transaction::{Blob, Entry, Expiry, Scan, Transaction, Value, Write};
+use crate::transaction::{Blob, Entry, Expiry, Scan, Value, Write};
 
 /// How long a caller waits for a free connection.
 const ACQUIRE_MAX: Duration = Duration::from_secs(3);
 /// No statement takes longer; one that does is stuck behind a lock, or behind a disk.
 const STATEMENT_MS_MAX: &str = "5000";
-/// How often a commit is asked for that others stand in the way of, and what is paused longer each time, at most.
-const CONTENTION_TRIES: u32 = 12;
-const CONTENTION_PAUSE: Duration = Duration::from_millis(10);
-/// How long a read and a commit are asked for whose connections are lost. Those of a pool are found to be dead one by one.
-const READ_LOST_MAX: Duration = Duration::from_secs(3);
-const COMMIT_LOST_MAX: Duration = Duration::from_secs(10);
-const LOST_PAUSE: Duration = Duration::from_millis(5);
 /// How long it is remembered that a call took effect: longer than any is asked for again.
 const COMMITS_KEPT: &str = "1 day";
 /// How long a blob stays that no entry names yet: longer than any call runs, which may wait for an hour and take its time after that.
@@ -43,7 +38,7 @@ const SWEPT_MAX: i64 = 10_000;
 pub struct Store {
     pub(crate) reads: PgPool,
     /// Each statement is a serializable transaction.
-    commits: PgPool,
+    pub(crate) commits: PgPool,
 }
 
 /// Whose call commits.
@@ -105,12 +100,14 @@ pub struct Swept {
     pub commits: u64,
     /// Audit records that are older than they are kept.
     pub audit: u64,
+    /// A server has removed as much as it does at once.
+    pub(crate) is_partial: bool,
 }
 
 impl Swept {
     /// Whether it was all that one sweep removes, so that there may be more.
     pub fn may_be_more(&self) -> bool {
-        self.entries.max(self.commits).max(self.audit) >= SWEPT_MAX as u64
+        self.is_partial || self.entries.max(self.commits).max(self.audit) >= SWEPT_MAX as u64
     }
 }
 
@@ -177,73 +174,20 @@ impl Store {
         Ok(rows.into_iter().filter_map(Row::entry).collect())
     }
 
-    /// Lets all changes of a call take effect at once, if all that it saw is still so.
-    ///
-    /// Asked for again with the same call and the same transaction it is [`Committed::Before`], if it changes anything.
-    ///
-    /// # Errors
-    /// [`KvError::Unacknowledged`] alone leaves open whether they took effect, and so does a future that is dropped.
-    pub async fn commit(&self, caller: &Caller, transaction: &Transaction) -> Result<Committed, KvError> {
-        if !transaction.needs_commit() {
-            return Ok(Committed::Now);
-        }
-        let asked = Instant::now();
-        let (mut tries, mut was_lost) = (0, false);
-        loop {
-            let error = match self.try_commit(caller, transaction, &mut was_lost).await {
-                Ok(now) => return Ok(if now { Committed::Now } else { Committed::Before }),
-                Err(error) => error,
-            };
-            let meaning = Meaning::of(&error);
-            tracing::debug!(call = %caller.call, ?meaning, %error, "a commit did not succeed");
-            match meaning {
-                // An attempt before this one may still be on its way, and see what was so then.
-                Meaning::Conflict if was_lost && transaction.writes() => return self.give_up(caller).await,
-                Meaning::Conflict => return Err(KvError::Conflict),
-                Meaning::Contention if tries < CONTENTION_TRIES => {
-                    tries += 1;
-                    pause(tries).await;
-                }
-                Meaning::Contention if !was_lost => return Err(KvError::Busy),
-                // It was not asked: there is no connection.
-                Meaning::Lost | Meaning::Failed if !was_lost => return Err(KvError::Unavailable(error)),
-                Meaning::Lost | Meaning::Failed if asked.elapsed() < COMMIT_LOST_MAX => {
-                    tokio::time::sleep(LOST_PAUSE).await;
-                }
-                Meaning::Contention | Meaning::Lost | Meaning::Failed => {
-                    return Err(KvError::Unacknowledged(error));
-                }
-            }
-        }
-    }
-
-    /// Makes sure that no attempt to commit the call takes effect any more, for whoever does not know what an earlier one came to:
-    /// [`Committed::Before`] if it took effect, [`KvError::Conflict`] if none did or will.
-    pub async fn give_up(&self, caller: &Caller) -> Result<Committed, KvError> {
-        let asked = Instant::now();
-        loop {
-            let given_up = sqlx::query_scalar("SELECT give_up_call($1)").bind(caller.call);
-            match given_up.fetch_one(&self.commits).await {
-                Ok(true) => return Ok(Committed::Before),
-                Ok(false) => return Err(KvError::Conflict),
-                Err(error) if asked.elapsed() > COMMIT_LOST_MAX => {
-                    return Err(KvError::Unacknowledged(error));
-                }
-                Err(_) => tokio::time::sleep(LOST_PAUSE).await,
-            }
-        }
+    /// True if the call took effect, false if it was given up, by now or before.
+    pub(crate) async fn try_give_up(&self, caller: &Caller) -> Result<bool, sqlx::Error> {
+        sqlx::query_scalar("SELECT give_up_call($1)").bind(caller.call).fetch_one(&self.commits).await
     }
 
     /// True if the changes took effect now, false if they had before. Says whether a connection was lost on which it was asked.
-    async fn try_commit(
+    pub(crate) async fn try_commit(
         &self,
         caller: &Caller,
-        transaction: &Transaction,
+        part: &Part<'_>,
         was_lost: &mut bool,
     ) -> Result<bool, sqlx::Error> {
-        let Transaction { seen, scans, writes, .. } = transaction;
+        let Part { seen, scans, writes } = part;
         let resource = |name: &ResourceName| name.as_str().to_owned();
-        let seen_versions = seen.values().map(|entry| entry.as_ref().map_or(0, |entry| entry.version));
         let mut connection = self.commits.acquire().await?;
         sqlx::query_scalar(
             "SELECT commit_call(
@@ -254,25 +198,25 @@ impl Store {
         .bind(caller.function.as_str())
         .bind(i64::from(caller.version.get()))
         .bind(caller.trace.as_deref())
-        .bind(seen.keys().map(|place| resource(&place.resource)).collect::<Vec<_>>())
-        .bind(seen.keys().map(|place| place.key.as_bytes()).collect::<Vec<_>>())
-        .bind(seen_versions.collect::<Vec<_>>())
+        .bind(seen.iter().map(|(place, _)| resource(&place.resource)).collect::<Vec<_>>())
+        .bind(seen.iter().map(|(place, _)| place.key.as_bytes()).collect::<Vec<_>>())
+        .bind(seen.iter().map(|(_, version)| version.unwrap_or(0)).collect::<Vec<_>>())
         .bind(scans.iter().map(|scan| resource(&scan.resource)).collect::<Vec<_>>())
         .bind(scans.iter().map(|scan| &*scan.range.from).collect::<Vec<_>>())
         .bind(scans.iter().map(|scan| &*scan.range.to).collect::<Vec<_>>())
-        .bind(scans.iter().map(versions).collect::<Vec<_>>())
-        .bind(writes.keys().map(|place| resource(&place.resource)).collect::<Vec<_>>())
-        .bind(writes.keys().map(|place| place.key.as_bytes()).collect::<Vec<_>>())
-        .bind(writes.values().map(|write| write.value().map(stored)).collect::<Vec<_>>())
-        .bind(writes.values().map(expiry_ms).collect::<Vec<_>>())
-        .bind(writes.values().map(|write| write.blob().map(|blob| blob.id)).collect::<Vec<_>>())
-        .bind(writes.values().map(|write| write.blob().map_or(0, bytes_of)).collect::<Vec<_>>())
+        .bind(scans.iter().map(|scan| versions(scan)).collect::<Vec<_>>())
+        .bind(writes.iter().map(|(place, _)| resource(&place.resource)).collect::<Vec<_>>())
+        .bind(writes.iter().map(|(place, _)| place.key.as_bytes()).collect::<Vec<_>>())
+        .bind(writes.iter().map(|(_, write)| write.value().map(stored)).collect::<Vec<_>>())
+        .bind(writes.iter().map(|(_, write)| expiry_ms(write)).collect::<Vec<_>>())
+        .bind(writes.iter().map(|(_, write)| write.blob().map(|blob| blob.id)).collect::<Vec<_>>())
+        .bind(writes.iter().map(|(_, write)| write.blob().map_or(0, bytes_of)).collect::<Vec<_>>())
         .fetch_one(&mut *connection)
         .await
         // What the database itself refuses has not taken effect; of anything else that is not known.
         .inspect_err(|error| {
-            let refused = matches!(error, sqlx::Error::Database(_)) && Meaning::of(error) != Meaning::Lost;
-            *was_lost |= !refused;
+            let is_lost = Meaning::of_postgres(error) == Meaning::Lost;
+            *was_lost |= is_lost || !matches!(error, sqlx::Error::Database(_));
         })
     }
 
@@ -295,6 +239,7 @@ impl Store {
             entries: self.change(entries.bind(SWEPT_MAX)).await?,
             commits: self.change(commits.bind(SWEPT_MAX).bind(COMMITS_KEPT)).await?,
             audit: self.change(audit.bind(SWEPT_MAX).bind(f64::from(audit_days))).await?,
+            is_partial: false,
         })
     }
 
@@ -314,7 +259,7 @@ impl Store {
              SELECT count(*), max(id) FROM taken",
         );
         let summed = sum.bind(SWEPT_MAX).bind(from).fetch_one(&self.reads).await;
-        let (count, last): (i64, Option<i64>) = summed.map_err(KvError::Unavailable)?;
+        let (count, last): (i64, Option<i64>) = summed.map_err(KvError::unavailable)?;
         Ok(Summed { last, may_be_more: count >= SWEPT_MAX })
     }
 
@@ -386,7 +331,7 @@ impl Store {
              SELECT id FROM doomed UNION ALL SELECT id FROM freed",
         );
         let doom = doom.bind(DOOMED_MAX).bind(STAGED_KEPT).bind(FREED_KEPT);
-        doom.fetch_all(&self.reads).await.map_err(KvError::Unavailable)
+        doom.fetch_all(&self.reads).await.map_err(KvError::unavailable)
     }
 
     /// These have been removed.
@@ -408,7 +353,7 @@ impl Store {
         &self,
         statement: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
     ) -> Result<u64, KvError> {
-        let done = statement.execute(&self.reads).await.map_err(KvError::Unavailable)?;
+        let done = statement.execute(&self.reads).await.map_err(KvError::unavailable)?;
         Ok(done.rows_affected())
     }
 }
@@ -444,27 +389,6 @@ fn stored(value: &Value) -> &[u8] {
 
 fn bytes_of(blob: Blob) -> i64 {
     i64::try_from(blob.bytes).unwrap_or(i64::MAX)
-}
-
-/// What a read comes to: it is asked again where its connection is lost.
-pub(crate) async fn read<T, A: Future<Output = Result<T, sqlx::Error>>>(
-    ask: impl Fn() -> A,
-) -> Result<T, KvError> {
-    let asked = Instant::now();
-    loop {
-        match ask().await {
-            Ok(rows) => return Ok(rows),
-            Err(error) if Meaning::of(&error) == Meaning::Lost && asked.elapsed() < READ_LOST_MAX => {
-                tokio::time::sleep(LOST_PAUSE).await;
-            }
-            Err(error) => return Err(KvError::Unavailable(error)),
-        }
-    }
-}
-
-/// Longer each time, and not for all the same.
-async fn pause(tries: u32) {
-    tokio::time::sleep((CONTENTION_PAUSE * tries).mul_f64(rand::random())).await;
 }
 
 fn expiry_ms(write: &Write) -> Option<i64> {

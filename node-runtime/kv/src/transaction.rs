@@ -181,6 +181,22 @@ impl Transaction {
         self.writes() || self.seen.len() > 1 || !self.scans.is_empty()
     }
 
+    /// Of which resources it changes something, and some of them more than once.
+    pub(crate) fn written_resources(&self) -> impl Iterator<Item = &ResourceName> {
+        self.writes.keys().map(|place| &place.resource)
+    }
+
+    /// The same, with what the calls that made it have changed.
+    pub(crate) fn changed_resources(&self) -> impl Iterator<Item = &ResourceName> {
+        self.written_resources().chain(self.base.writes.keys().map(|place| &place.resource))
+    }
+
+    /// All resources that it has to do with, and some of them more than once: those that it changes first.
+    pub fn resources(&self) -> impl Iterator<Item = &ResourceName> {
+        let seen = self.seen.keys().map(|place| &place.resource);
+        self.written_resources().chain(seen).chain(self.scans.iter().map(|scan| &scan.resource))
+    }
+
     /// What each resource would hold more, in bytes, as far as the call knows what was there; nothing if it would hold less. Blobs it
     /// holds already: from the moment on at which they were announced.
     pub fn growth(&self) -> BTreeMap<&ResourceName, u64> {

@@ -279,4 +279,5 @@ table! { $
     MF1215 "The server has not answered.", "Look whether it is there, and whether the request arrived, before you try again.";
     MF1216 "The answer may show a secret, and is withheld.", "Ask for something that does not repeat what was sent, and is not compressed.";
     MF1217 "The server is where functions may not go.", "If it is meant to be there, an operator adds its network to MFAAS_HTTP_FILE.";
+    MF1218 "The call would change data of several stores.", "Change data of one store in one call, with the functions that it calls; an operator says which resources lie together.";
 }

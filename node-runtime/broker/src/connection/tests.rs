@@ -13,6 +13,7 @@ use crate::config::Bounds;
 mod callees;
 mod http;
 mod objects;
+mod redis;
 mod volumes;
 
 const BOUNDS: Bounds = Bounds {
@@ -93,7 +94,18 @@ impl TestNode {
         access: DataAccess,
         operation: Vec<u8>,
     ) {
-        let (resource, request) = ("orders".parse().unwrap(), operation[4..].to_vec());
+        self.operate_on("orders", (call, id), kind, access, operation).await;
+    }
+
+    async fn operate_on(
+        &mut self,
+        resource: &str,
+        (call, id): (u64, u32),
+        kind: ResourceKind,
+        access: DataAccess,
+        operation: Vec<u8>,
+    ) {
+        let (resource, request) = (resource.parse().unwrap(), operation[4..].to_vec());
         let secrets = Vec::new();
         self.tell(ToBroker::Operate { call, id, resource, kind, access, secrets, request }).await;
     }
@@ -310,7 +322,12 @@ async fn a_call_that_holds_too_much_loses_all_of_it() {
 #[tokio::test]
 async fn a_resource_holds_no_more_than_it_may() {
     let (broker, _) = broker_within(&Bounds { resource_bytes: 100_000, ..BOUNDS }).await;
-    let mut node = TestNode::connect(&broker).await;
+    is_bounded(&broker).await;
+}
+
+/// `orders` may hold 100,000 bytes.
+async fn is_bounded(broker: &Arc<Broker>) {
+    let mut node = TestNode::connect(broker).await;
     let large = vec![7; 40_000];
     let write = async |node: &mut TestNode, request: &KvRequest<'_>| {
         let (call, _) = node.begin("acme").await;
@@ -324,9 +341,9 @@ async fn a_resource_holds_no_more_than_it_may() {
     write(&mut node, &put("b", &large)).await.unwrap();
     assert_eq!(write(&mut node, &put("c", b"x")).await, Err(1208));
     // What was written shortly before it was summed up counts once more, since it may not be in the sum.
-    assert!(!broker.stored.renew(&broker.store).await.unwrap());
+    assert!(!broker.stored.renew(&broker.data).await.unwrap());
     assert_eq!(write(&mut node, &put("c", b"x")).await, Err(1208));
-    broker.stored.renew(&broker.store).await.unwrap();
+    broker.stored.renew(&broker.data).await.unwrap();
     // The same size in the place of another is nothing more.
     let (call, _) = node.begin("acme").await;
     assert_eq!(node.does(call, WRITE, &get("a")).await.0, Ok(value(Some(&large))));
@@ -346,7 +363,7 @@ async fn a_resource_holds_no_more_than_it_may() {
         for request in &full {
             assert_eq!(write(&mut node, request).await, Err(1208), "{round}: {request:?}");
         }
-        broker.stored.renew(&broker.store).await.unwrap();
+        broker.stored.renew(&broker.data).await.unwrap();
     }
     // To look, and to make room.
     let (call, _) = node.begin("acme").await;
@@ -355,7 +372,7 @@ async fn a_resource_holds_no_more_than_it_may() {
     write(&mut node, &KvRequest::CompareAndSet { key: b"b", expected: Some(&large), value: None })
         .await
         .unwrap();
-    broker.stored.renew(&broker.store).await.unwrap();
+    broker.stored.renew(&broker.data).await.unwrap();
     write(&mut node, &put("d", b"x")).await.unwrap();
 }
 
@@ -391,7 +408,7 @@ async fn reads_that_are_audited_have_their_records() {
     node.does(call, READ, &KvRequest::Scan { prefix: b"pre", after: None, limit: 9 }).await.0.unwrap();
     let compare = KvRequest::CompareAndSet { key: b"m", expected: Some(b"x"), value: None };
     node.does(call, WRITE, &compare).await.0.unwrap();
-    broker.reads.write(&broker.store).await;
+    broker.reads.write(broker.store()).await;
     let holds = |condition: String| {
         let check = format!("DO $$ BEGIN SET search_path = mfaas_data; ASSERT {condition}; END $$");
         Cluster::get().psql(&database, &check)
@@ -418,7 +435,7 @@ async fn one_in_so_many_reads_is_audited() {
     for _ in 0..1_000 {
         node.does(call, READ, &get("k")).await.0.unwrap();
     }
-    broker.reads.write(&broker.store).await;
+    broker.reads.write(broker.store()).await;
     // Less likely than one in a million to be outside.
     let check = "DO $$ BEGIN ASSERT (SELECT count(*) FROM mfaas_data.audit) BETWEEN 50 AND 160; END $$";
     assert!(Cluster::get().psql(&database, check));

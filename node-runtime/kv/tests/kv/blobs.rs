@@ -7,12 +7,12 @@ use super::*;
 
 impl World {
     async fn blob(&self, key: &str) -> Option<Blob> {
-        Transaction::default().get_blob(&self.store, &place(key)).await.unwrap()
+        Transaction::default().get_blob(&self.stores, &place(key)).await.unwrap()
     }
 
     /// A call that puts a blob of so many bytes, which was announced.
     async fn putting(&self, key: &str, bytes: u64) -> (Call<'_>, Blob) {
-        let blob = self.store.announce(&resource(), bytes).await.unwrap();
+        let blob = self.stores.postgres().announce(&resource(), bytes).await.unwrap();
         let mut call = self.call();
         call.transaction.put_blob(place(key), blob).unwrap();
         (call, blob)
@@ -28,34 +28,34 @@ impl World {
 
     /// Those that are to be removed.
     async fn doomed(&self) -> Vec<Uuid> {
-        self.store.doom().await.unwrap()
+        self.stores.postgres().doom().await.unwrap()
     }
 
     async fn held(&self) -> u64 {
-        while self.store.sum_sizes(0).await.unwrap().may_be_more {}
-        self.store.large(1).await.unwrap().first().map_or(0, |(_, bytes)| *bytes)
+        while self.stores.postgres().sum_sizes(0).await.unwrap().may_be_more {}
+        self.stores.postgres().large(1).await.unwrap().first().map_or(0, |(_, bytes)| *bytes)
     }
 }
 
 #[tokio::test]
 async fn a_blob_is_named_when_its_call_commits_and_is_doomed_else() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     let (mut call, blob) = world.putting("a", 1_000).await;
-    assert_eq!(call.transaction.get_blob(&world.store, &place("a")).await.unwrap(), Some(blob));
+    assert_eq!(call.transaction.get_blob(&world.stores, &place("a")).await.unwrap(), Some(blob));
     assert_eq!(world.blob("a").await, None);
     call.done().await;
     assert_eq!(call.commit().await.unwrap(), Committed::Before);
     assert_eq!(world.blob("a").await, Some(blob));
-    assert!(world.store.names(&place("a"), blob).await.unwrap());
-    assert!(world.holds("(SELECT bytes FROM audit) = 1000"));
+    assert!(world.stores.postgres().names(&place("a"), blob).await.unwrap());
+    assert!(world.holds("(SELECT bytes FROM audit) = 1000").await);
     // One that is announced and not committed, one of a conflict, and one that is replaced.
     let (_, never) = world.putting("b", 1).await;
     let (mut meets, lost) = world.putting("c", 2).await;
-    meets.transaction.get_blob(&world.store, &place("a")).await.unwrap();
+    meets.transaction.get_blob(&world.stores, &place("a")).await.unwrap();
     let (replaces, next) = world.putting("a", 3).await;
     replaces.done().await;
     meets.conflicts().await;
-    assert!(!world.store.names(&place("a"), blob).await.unwrap());
+    assert!(!world.stores.postgres().names(&place("a"), blob).await.unwrap());
     assert!(world.doomed().await.is_empty(), "a call may have seen it, or may commit yet");
     world.later(10);
     assert_eq!(world.doomed().await, [blob.id], "who has stored the others may run for an hour");
@@ -73,20 +73,20 @@ async fn a_blob_is_named_when_its_call_commits_and_is_doomed_else() {
     );
     // Until it is said that they are removed, they are to be.
     assert_eq!(world.doomed().await.len(), 3);
-    world.store.removed(&doomed).await.unwrap();
+    world.stores.postgres().removed(&doomed).await.unwrap();
     assert!(world.doomed().await.is_empty());
     assert_eq!(world.blob("a").await, Some(next));
 }
 
 #[tokio::test]
 async fn what_is_doomed_is_never_named() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     let (late, _) = world.putting("a", 1).await;
     world.later(600);
     assert_eq!(world.doomed().await.len(), 1);
     late.conflicts().await;
     let (over, blob) = world.putting("a", 1).await;
-    assert_eq!(world.store.abandon(&[blob.id]).await.unwrap(), 1);
+    assert_eq!(world.stores.postgres().abandon(&[blob.id]).await.unwrap(), 1);
     over.conflicts().await;
     assert_eq!(world.doomed().await.len(), 1, "it may still be on its way into the store");
     world.later(3);
@@ -95,7 +95,7 @@ async fn what_is_doomed_is_never_named() {
     // Nor what was never announced, or is named already. That one is not given up by its call.
     let (call, blob) = world.putting("b", 1).await;
     call.done().await;
-    assert_eq!(world.store.abandon(&[blob.id]).await.unwrap(), 0);
+    assert_eq!(world.stores.postgres().abandon(&[blob.id]).await.unwrap(), 0);
     for foreign in [blob, Blob { id: Uuid::new_v4(), bytes: 1 }] {
         let mut call = world.call();
         call.transaction.put_blob(place("c"), foreign).unwrap();
@@ -106,7 +106,7 @@ async fn what_is_doomed_is_never_named() {
 
 #[tokio::test]
 async fn a_resource_holds_its_blobs_from_their_announcement_to_their_removal() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     let (call, _) = world.putting("a", 1_000).await;
     assert_eq!(world.held().await, BLOB_BYTES + 1_000);
     assert_eq!(call.transaction.growth()[&resource()], ENTRY_BYTES + 1, "the blob is held already");
@@ -117,7 +117,7 @@ async fn a_resource_holds_its_blobs_from_their_announcement_to_their_removal() {
     call.done().await;
     assert_eq!(world.held().await, entry + 2 * BLOB_BYTES + 1_500, "the one before is still there");
     world.later(10);
-    world.store.removed(&world.doomed().await).await.unwrap();
+    world.stores.postgres().removed(&world.doomed().await).await.unwrap();
     assert_eq!(world.held().await, entry + BLOB_BYTES + 500);
     let mut call = world.call();
     call.delete("a");
@@ -126,35 +126,35 @@ async fn a_resource_holds_its_blobs_from_their_announcement_to_their_removal() {
     assert!(Cluster::get().psql(&world.database, "SELECT mfaas_data.count_sizes()"));
     assert_eq!(world.held().await, BLOB_BYTES + 500);
     world.later(10);
-    world.store.removed(&world.doomed().await).await.unwrap();
+    world.stores.postgres().removed(&world.doomed().await).await.unwrap();
     assert_eq!(world.held().await, 0);
 }
 
 /// Whatever an operator does by hand frees what it takes the names of.
 #[tokio::test]
 async fn what_is_removed_by_hand_is_freed() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     let psql = |statement: &str| assert!(Cluster::get().psql(&world.database, statement), "{statement}");
     for key in ["a", "b", "c"] {
         world.putting(key, 1).await.0.done().await;
     }
     psql("UPDATE mfaas_data.entries SET expires_at = now() + interval '1 day' WHERE key = 'c'");
-    assert!(world.holds("NOT EXISTS (SELECT FROM freed_blobs)"), "it has kept its blob");
+    assert!(world.holds("NOT EXISTS (SELECT FROM freed_blobs)").await, "it has kept its blob");
     psql("DELETE FROM mfaas_data.entries WHERE key = 'a'");
-    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 1"));
+    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 1").await);
     psql("TRUNCATE mfaas_data.entries");
-    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 3"));
+    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 3").await);
     assert_eq!(world.held().await, 3 * (BLOB_BYTES + 1));
 }
 
 #[tokio::test]
 async fn bytes_and_blobs_are_not_taken_for_each_other() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     let (mut call, _) = world.putting("blob", 1).await;
     call.put("bytes", "x");
     call.done().await;
     let mut call = world.call();
-    let ended = call.transaction.get_blob(&world.store, &place("bytes")).await;
+    let ended = call.transaction.get_blob(&world.stores, &place("bytes")).await;
     assert!(matches!(ended, Err(KvError::OtherKind)), "{ended:?}");
     let ended = call.increment("blob", 1).await;
     assert!(matches!(ended, Err(KvError::OtherKind)), "{ended:?}");
@@ -163,18 +163,18 @@ async fn bytes_and_blobs_are_not_taken_for_each_other() {
     call.put("blob", "now bytes");
     call.done().await;
     assert_eq!(world.value("blob").await.as_deref(), Some("now bytes"));
-    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 1"));
+    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 1").await);
 }
 
 /// Calls that put and replace objects of their own do not stand in each other's way.
 #[tokio::test]
 async fn calls_that_put_blobs_at_the_same_time_all_commit() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     for round in 0..4 {
         let calls = (0..16).map(async |number| {
             let mut call = world.call();
             for part in 0..6 {
-                let blob = world.store.announce(&resource(), 1).await.unwrap();
+                let blob = world.stores.postgres().announce(&resource(), 1).await.unwrap();
                 call.transaction.put_blob(place(&format!("{number}-{part}")), blob).unwrap();
             }
             call.commit().await
@@ -184,14 +184,16 @@ async fn calls_that_put_blobs_at_the_same_time_all_commit() {
         }
     }
     assert!(
-        world.holds("(SELECT count(*) FROM freed_blobs) = 288 AND NOT EXISTS (SELECT FROM staged_blobs)")
+        world
+            .holds("(SELECT count(*) FROM freed_blobs) = 288 AND NOT EXISTS (SELECT FROM staged_blobs)")
+            .await
     );
 }
 
 /// As a broker of the release before commits, which names no blobs: what it puts in the place of one frees it.
 #[tokio::test]
 async fn a_broker_of_the_release_before_commits_as_it_did() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     world.putting("a", 1).await.0.done().await;
     let call = Uuid::new_v4();
     let commit = format!(
@@ -201,5 +203,5 @@ async fn a_broker_of_the_release_before_commits_as_it_did() {
     );
     assert!(Cluster::get().psql(&world.database, &commit));
     assert_eq!(world.value("a").await.as_deref(), Some("before"));
-    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 1 AND (SELECT count(*) FROM audit) = 3"));
+    assert!(world.holds("(SELECT count(*) FROM freed_blobs) = 1 AND (SELECT count(*) FROM audit) = 3").await);
 }

@@ -5,16 +5,13 @@ use std::time::{Duration, Instant};
 
 use mfaas_kv::limits::ENTRY_BYTES;
 
-use super::relay::{Cut, Relay};
 use super::*;
 
 /// Points at which connections are cut, of the short form and of the whole.
 const SHORT: usize = 150;
 const WHOLE: usize = 10_000;
 
-#[tokio::test]
-async fn a_commit_that_is_asked_for_again_takes_effect_once() {
-    let world = World::new().await;
+async fn a_commit_that_is_asked_for_again_takes_effect_once(world: World) {
     let mut call = world.call();
     call.increment("sum", 1).await.unwrap();
     call.delete("other");
@@ -27,12 +24,10 @@ async fn a_commit_that_is_asked_for_again_takes_effect_once() {
     later.done().await;
     assert_eq!(call.commit().await.unwrap(), Committed::Before, "whatever came after it");
     assert_eq!(world.value("sum").await.as_deref(), Some("7"));
-    assert!(world.holds("(SELECT count(*) FROM audit) = 3"));
+    assert!(world.holds("(SELECT count(*) FROM audit) = 3").await);
 }
 
-#[tokio::test]
-async fn the_same_call_asked_for_at_the_same_time_takes_effect_once() {
-    let world = World::new().await;
+async fn the_same_call_asked_for_at_the_same_time_takes_effect_once(world: World) {
     for number in 1..=20 {
         let mut call = world.call();
         call.increment("sum", 1).await.unwrap();
@@ -43,9 +38,7 @@ async fn the_same_call_asked_for_at_the_same_time_takes_effect_once() {
     }
 }
 
-#[tokio::test]
-async fn each_change_has_its_audit_record() {
-    let world = World::new().await;
+async fn each_change_has_its_audit_record(world: World) {
     let mut call = world.call();
     call.caller.trace = Some("0123456789abcdef".to_owned());
     call.put("k", "value");
@@ -57,7 +50,7 @@ async fn each_change_has_its_audit_record() {
             "(SELECT count(*) FROM audit WHERE call = '{id}' AND tenant = 'acme' AND function = 'book' AND version = 1
                 AND trace = '0123456789abcdef' AND resource = 'hotels' AND key_sha256 = sha256('{key}')
                 AND operation = '{operation}' AND bytes = {bytes}) = 1"
-        )));
+        )).await);
     }
     // One that does not take effect has none.
     let mut call = world.call();
@@ -67,18 +60,12 @@ async fn each_change_has_its_audit_record() {
     other.put("k", "3");
     other.done().await;
     call.conflicts().await;
-    assert!(world.holds("(SELECT count(*) FROM audit) = 3"));
+    assert!(world.holds("(SELECT count(*) FROM audit) = 3").await);
 }
 
 /// What resources hold is summed up from what statements changed, and is what is there.
-#[tokio::test]
-async fn what_a_resource_holds_is_known_when_it_is_summed_up() {
-    let world = World::new().await;
-    let sized = async || {
-        while world.store.sum_sizes(0).await.unwrap().may_be_more {}
-        let large = world.store.large(1).await.unwrap();
-        large.into_iter().map(|(name, bytes)| (name.to_string(), bytes)).collect::<Vec<_>>()
-    };
+async fn what_a_resource_holds_is_known_when_it_is_summed_up(world: World) {
+    let sized = async || world.sized().await;
     assert_eq!(sized().await, []);
     let mut call = world.call();
     call.put("key", "value");
@@ -97,9 +84,12 @@ async fn what_a_resource_holds_is_known_when_it_is_summed_up() {
     assert_eq!(growth.get(&resource()), Some(&(13 + ENTRY_BYTES + 3)), "as far as it knows what was there");
     call.done().await;
     assert_eq!(sized().await, of(3, 3 + 18 + 3 + 5));
-    assert_eq!(world.store.sweep(90).await.unwrap().entries, 1);
+    assert_eq!(world.stores.sweep(90).await.unwrap().entries, 1);
     assert_eq!(sized().await, of(2, 3 + 18 + 3));
-    assert_eq!(world.store.large(2 * ENTRY_BYTES + 25).await.unwrap(), []);
+    assert_eq!(world.stores.large(2 * ENTRY_BYTES + 25).await.unwrap(), []);
+    if world.redis.is_some() {
+        return;
+    }
     // What an operator did to the sums is mended.
     let psql = |statement: &str| assert!(Cluster::get().psql(&world.database, statement));
     psql("UPDATE mfaas_data.sizes SET bytes = 7");
@@ -116,7 +106,7 @@ async fn what_a_resource_holds_is_known_when_it_is_summed_up() {
 /// Brokers sum up at the same time, each from where it has left off.
 #[tokio::test]
 async fn each_change_is_summed_up_once_by_whichever_broker() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     let write = async |key: &str| {
         let mut call = world.call();
         call.put(key, "value");
@@ -125,25 +115,26 @@ async fn each_change_is_summed_up_once_by_whichever_broker() {
     let mut from = 0;
     for number in 0..20 {
         write(&format!("key-{number:02}")).await;
-        let (one, other) = tokio::join!(world.store.sum_sizes(from), world.store.sum_sizes(0));
+        let (one, other) =
+            tokio::join!(world.stores.postgres().sum_sizes(from), world.stores.postgres().sum_sizes(0));
         from = one.unwrap().last.into_iter().chain(other.unwrap().last).fold(from, i64::max);
     }
     assert!(from > 0);
-    assert_eq!(world.store.sum_sizes(from + 1).await.unwrap().last, None, "nothing is left");
+    assert_eq!(world.stores.postgres().sum_sizes(from + 1).await.unwrap().last, None, "nothing is left");
     let expected = 20 * (ENTRY_BYTES + 6 + 5);
-    assert_eq!(world.store.large(1).await.unwrap(), [(resource(), expected)]);
+    assert_eq!(world.stores.large(1).await.unwrap(), [(resource(), expected)]);
     write("later").await;
     assert_eq!(
-        world.store.sum_sizes(from + 1_000).await.unwrap().last,
+        world.stores.postgres().sum_sizes(from + 1_000).await.unwrap().last,
         None,
         "it begins where it is told to"
     );
-    assert!(world.store.sum_sizes(from).await.unwrap().last.is_some_and(|last| last > from));
+    assert!(world.stores.postgres().sum_sizes(from).await.unwrap().last.is_some_and(|last| last > from));
 }
 
 #[tokio::test]
 async fn audit_records_are_kept_for_so_many_days() {
-    let world = World::new().await;
+    let world = World::new(Kind::Postgres).await;
     for key in ["old", "new"] {
         let mut call = world.call();
         call.put(key, "v");
@@ -152,22 +143,21 @@ async fn audit_records_are_kept_for_so_many_days() {
     let age = "SET search_path = mfaas_data;
                UPDATE audit SET at = now() - interval '11 days' WHERE key_sha256 = sha256('old')";
     assert!(Cluster::get().psql(&world.database, age));
-    assert_eq!(world.store.sweep(12).await.unwrap().audit, 0);
-    assert_eq!(world.store.sweep(10).await.unwrap().audit, 1);
-    assert!(world.holds("(SELECT key_sha256 FROM audit) = sha256('new')"));
+    assert_eq!(world.stores.sweep(12).await.unwrap().audit, 0);
+    assert_eq!(world.stores.sweep(10).await.unwrap().audit, 1);
+    assert!(world.holds("(SELECT key_sha256 FROM audit) = sha256('new')").await);
 }
 
 /// Cuts the connection at each of so many points of a commit, and looks at what took effect.
-async fn cut_everywhere(cut: Cut, points: usize) {
-    let world = World::new().await;
-    let relay = Relay::new(cut);
-    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 1, 0).await.unwrap());
+async fn cut_everywhere(world: World, cut: Cut, points: usize) {
+    let relay = world.relay(cut);
+    let through = world.through(&relay, 1).await;
     let call = |number: usize| {
         let mut transaction = Transaction::default();
         for key in ["left", "right"] {
             transaction.put(place(key), number.to_string().into_bytes(), Expiry::Never).unwrap();
         }
-        Call { store: &through, caller: caller(), transaction }
+        Call { stores: &through, caller: caller(), transaction }
     };
     // Changes nothing, and leaves a connection on which the statement is prepared.
     let warm = async || {
@@ -185,7 +175,7 @@ async fn cut_everywhere(cut: Cut, points: usize) {
     assert!(bytes > 0);
     let both = async || {
         let keys = ["left", "right"].map(|key| Key::new(key).unwrap());
-        let values = Transaction::default().get(&world.store, &resource(), &keys).await.unwrap();
+        let values = Transaction::default().get(&world.stores, &resource(), &keys).await.unwrap();
         let text = |value: &Option<std::sync::Arc<[u8]>>| {
             String::from_utf8(value.as_ref().unwrap().to_vec()).unwrap()
         };
@@ -212,13 +202,13 @@ async fn cut_everywhere(cut: Cut, points: usize) {
         let [left, right] = both().await;
         assert_eq!(left, right, "half of it, at {number}");
         // It may still be on its way there; asked for again, it has to be whole, and once.
-        let again = world.store.commit(&call.caller, &call.transaction).await.unwrap();
+        let again = world.stores.commit(&call.caller, &call.transaction).await.unwrap();
         effects += usize::from(again == Committed::Before);
         assert_eq!(both().await, [number.to_string(), number.to_string()]);
         let id = call.caller.call;
         if number.is_multiple_of(10) {
             assert!(
-                world.holds(&format!("(SELECT count(*) FROM audit WHERE call = '{id}') = 2")),
+                world.holds(&format!("(SELECT count(*) FROM audit WHERE call = '{id}') = 2")).await,
                 "at {number}"
             );
         }
@@ -231,34 +221,33 @@ async fn cut_everywhere(cut: Cut, points: usize) {
         Cut::Answers => assert!(effects > points / 2, "only {effects} of {points} took effect at first"),
     }
     let all = 2 * (points + 1);
-    assert!(world.holds(&format!("(SELECT count(*) FROM audit) = {all}")), "not {all} records");
+    assert!(world.holds(&format!("(SELECT count(*) FROM audit) = {all}")).await, "not {all} records");
 }
 
-#[tokio::test]
-async fn a_call_whose_requests_are_cut_has_no_effect_or_its_whole_once() {
-    cut_everywhere(Cut::Requests, SHORT).await;
+async fn a_call_whose_requests_are_cut_has_no_effect_or_its_whole_once(world: World) {
+    cut_everywhere(world, Cut::Requests, SHORT).await;
 }
 
-#[tokio::test]
-async fn a_call_whose_acknowledgement_is_lost_has_its_whole_effect_once() {
-    cut_everywhere(Cut::Answers, SHORT).await;
+async fn a_call_whose_acknowledgement_is_lost_has_its_whole_effect_once(world: World) {
+    cut_everywhere(world, Cut::Answers, SHORT).await;
 }
 
 /// `cargo test -p mfaas-kv -- --ignored`
 #[tokio::test]
 #[ignore = "takes minutes"]
 async fn ten_thousand_points_of_each_kind() {
-    cut_everywhere(Cut::Requests, WHOLE).await;
-    cut_everywhere(Cut::Answers, WHOLE).await;
+    for kind in [Kind::Postgres, Kind::Redis] {
+        for cut in [Cut::Requests, Cut::Answers] {
+            cut_everywhere(World::new(kind).await, cut, WHOLE).await;
+        }
+    }
 }
 
 /// A store asks again by itself: its caller sees one commit, whatever was lost.
-#[tokio::test]
-async fn a_lost_acknowledgement_is_not_felt_by_the_caller() {
-    let world = World::new().await;
-    let relay = Relay::new(Cut::Answers);
-    let through = Store::open(&relay.url(&world.database, OWNER), 2, 0).await.unwrap();
-    let mut warm = Call { store: &through, caller: caller(), transaction: Transaction::default() };
+async fn a_lost_acknowledgement_is_not_felt_by_the_caller(world: World) {
+    let relay = world.relay(Cut::Answers);
+    let through = world.through(&relay, 2).await;
+    let mut warm = Call { stores: &through, caller: caller(), transaction: Transaction::default() };
     warm.put("sum", "0");
     warm.done().await;
     let mut repeated = 0;
@@ -277,18 +266,12 @@ async fn a_lost_acknowledgement_is_not_felt_by_the_caller() {
 }
 
 /// Reads go on when the database was away for a moment.
-#[tokio::test]
-async fn a_read_whose_connection_is_gone_is_asked_again() {
-    let world = World::new().await;
+async fn a_read_whose_connection_is_gone_is_asked_again(world: World) {
     let mut call = world.call();
     call.put("k", "1");
     call.done().await;
     for _ in 0..3 {
-        assert!(Cluster::get().psql(
-            &world.database,
-            "DO $$ BEGIN ASSERT (SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
-                WHERE datname = current_database() AND application_name = 'mfaas-kv') > 0; END $$"
-        ));
+        world.end_connections();
         assert_eq!(world.value("k").await.as_deref(), Some("1"));
         let mut call = world.call();
         call.put("k", "1");
@@ -300,9 +283,9 @@ async fn a_read_whose_connection_is_gone_is_asked_again() {
 /// hears that, or it meets a conflict, and never does.
 #[tokio::test]
 async fn a_conflict_after_a_lost_connection_is_the_truth() {
-    let world = World::new().await;
-    let relay = Relay::new(Cut::Answers);
-    let through = Arc::new(Store::open(&relay.url(&world.database, OWNER), 2, 0).await.unwrap());
+    let world = World::new(Kind::Postgres).await;
+    let relay = world.relay(Cut::Answers);
+    let through = Arc::new(world.through(&relay, 2).await);
     let mut warm = world.call();
     warm.put("warm", "1");
     through.commit(&warm.caller, &warm.transaction).await.unwrap();
@@ -352,11 +335,9 @@ async fn addresses_keep_to_the_rules_of_the_site() {
 }
 
 /// Nothing was asked, so it is known that nothing took effect, and at once.
-#[tokio::test]
-async fn a_database_that_is_away_is_no_open_question() {
-    let world = World::new().await;
-    let relay = Relay::new(Cut::Answers);
-    let through = Store::open(&relay.url(&world.database, OWNER), 2, 0).await.unwrap();
+async fn a_database_that_is_away_is_no_open_question(world: World) {
+    let relay = world.relay(Cut::Answers);
+    let through = world.through(&relay, 2).await;
     drop(relay);
     let mut call = world.call();
     call.put("k", "1");
@@ -365,3 +346,15 @@ async fn a_database_that_is_away_is_no_open_question() {
     assert!(matches!(ended, Err(KvError::Unavailable(_))), "{ended:?}");
     assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
 }
+
+over_both!(
+    a_commit_that_is_asked_for_again_takes_effect_once,
+    the_same_call_asked_for_at_the_same_time_takes_effect_once,
+    each_change_has_its_audit_record,
+    what_a_resource_holds_is_known_when_it_is_summed_up,
+    a_lost_acknowledgement_is_not_felt_by_the_caller,
+    a_read_whose_connection_is_gone_is_asked_again,
+    a_database_that_is_away_is_no_open_question,
+    a_call_whose_requests_are_cut_has_no_effect_or_its_whole_once,
+    a_call_whose_acknowledgement_is_lost_has_its_whole_effect_once,
+);

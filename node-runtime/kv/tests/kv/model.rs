@@ -114,10 +114,9 @@ async fn run(world: &World, steps: Vec<Step>) {
     }
 }
 
-#[test]
-fn any_calls_do_what_a_map_does() {
+fn any_calls_do_what_a_map_does(kind: Kind) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let world = runtime.block_on(World::new());
+    let world = runtime.block_on(World::new(kind));
     let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
     let steps = prop::collection::vec(step(), 1..40);
     let checked = runner.run(&steps, |steps| {
@@ -125,4 +124,14 @@ fn any_calls_do_what_a_map_does() {
         Ok(())
     });
     checked.unwrap();
+}
+
+#[test]
+fn any_calls_do_on_postgres_what_a_map_does() {
+    any_calls_do_what_a_map_does(Kind::Postgres);
+}
+
+#[test]
+fn any_calls_do_on_redis_what_a_map_does() {
+    any_calls_do_what_a_map_does(Kind::Redis);
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use mfaas_test_postgres::Cluster;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -20,10 +19,10 @@ pub(crate) enum Cut {
     Answers,
 }
 
-/// How the socket of a server is called.
-const SOCKET: &str = ".s.PGSQL.5432";
+/// How the socket of a PostgreSQL server is called.
+pub(crate) const SOCKET: &str = ".s.PGSQL.5432";
 
-/// A socket that leads to the database.
+/// A socket that leads to a server.
 pub(crate) struct Relay {
     directory: tempfile::TempDir,
     /// Bytes that may still pass, in all; without a limit if negative.
@@ -35,13 +34,13 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    pub(crate) fn new(cut: Cut) -> Self {
+    pub(crate) fn new(cut: Cut, server: PathBuf) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
         let (left, passed) = (Arc::new(AtomicI64::new(-1)), Arc::new(AtomicI64::new(0)));
         let ends = Arc::new(Notify::new());
         let way = Way {
-            server: Cluster::get().sockets().join(SOCKET),
+            server,
             cut,
             left: Arc::clone(&left),
             passed: Arc::clone(&passed),
@@ -50,6 +49,11 @@ impl Relay {
         let mut connections = JoinSet::new();
         connections.spawn(way.serve(listener));
         Self { directory, left, passed, ends, _connections: connections }
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join(SOCKET)
     }
 
     /// The database through this relay.

@@ -56,12 +56,12 @@ impl World {
 
     /// As if hours had passed; what has no name is gone then.
     async fn sweep_later(&self) {
-        self.broker.abandoned.write(&self.broker.store).await;
+        self.broker.abandoned.write(self.broker.store()).await;
         for table in ["staged_blobs", "freed_blobs"] {
             self.psql(&format!("UPDATE mfaas_data.{table} SET since = since - interval '12 hours'"));
         }
-        assert!(sweep(self.objects(), &self.broker.store).await.unwrap());
-        assert!(!sweep(self.objects(), &self.broker.store).await.unwrap());
+        assert!(sweep(self.objects(), self.broker.store()).await.unwrap());
+        assert!(!sweep(self.objects(), self.broker.store()).await.unwrap());
     }
 }
 
@@ -187,7 +187,7 @@ async fn bytes_without_a_name_are_removed_and_others_never() {
     let (late, _) = node.begin("acme").await;
     node.put_object(late, "late", b"never committed").await;
     assert_eq!(world.files(), 5);
-    assert!(!sweep(world.objects(), &world.broker.store).await.unwrap(), "a call may need them");
+    assert!(!sweep(world.objects(), world.broker.store()).await.unwrap(), "a call may need them");
     assert_eq!(world.files(), 5);
     world.sweep_later().await;
     assert_eq!(world.files(), 2);
@@ -220,9 +220,9 @@ async fn bytes_without_a_name_are_removed_and_others_never() {
         let begun = Instant::now();
         while world.files() > 2 {
             assert!(begun.elapsed().as_secs() < 20, "{ends}: it stays");
-            world.broker.abandoned.write(&world.broker.store).await;
+            world.broker.abandoned.write(world.broker.store()).await;
             world.psql("UPDATE mfaas_data.staged_blobs SET since = '-infinity' WHERE doomed");
-            let _ = sweep(world.objects(), &world.broker.store).await.unwrap();
+            let _ = sweep(world.objects(), world.broker.store()).await.unwrap();
         }
     }
     let (later, _) = node.begin("acme").await;
@@ -243,10 +243,10 @@ async fn what_was_stored_in_vain_is_noted_when_the_database_takes_it_again() {
     assert_eq!(node.commits(call).await, CommitResult::Conflict);
     let noted = "DO $$ BEGIN ASSERT (SELECT doomed FROM mfaas_data.staged_blobs); END $$";
     world.psql("ALTER TABLE mfaas_data.staged_blobs RENAME TO away");
-    world.broker.abandoned.write(&world.broker.store).await;
+    world.broker.abandoned.write(world.broker.store()).await;
     world.psql("ALTER TABLE mfaas_data.away RENAME TO staged_blobs");
     assert!(!Cluster::get().psql(&world.database, noted));
-    world.broker.abandoned.write(&world.broker.store).await;
+    world.broker.abandoned.write(world.broker.store()).await;
     world.psql(noted);
 }
 
@@ -318,7 +318,7 @@ async fn a_store_that_is_away_or_another_one_is_our_fault_and_no_data_is_lost() 
     assert_eq!(node.object(call, WRITE, &put).await, Err(1205));
     assert_eq!(world.files(), 0);
     // Nor is it taken for the store when a broker starts.
-    let opened = open(&url(world.directory.path()), &world.broker.store).await;
+    let opened = open(&url(world.directory.path()), world.broker.store()).await;
     assert!(opened.unwrap_err().to_string().contains("is not the blob store"));
     // A broker that was told of none.
     let none = broker().await;

@@ -32,7 +32,7 @@ impl World {
     }
 
     async fn holds(&self, condition: &str) -> bool {
-        self.broker.audit.write(&self.broker.store).await;
+        self.broker.audit.write(self.broker.store()).await;
         let check = format!("SET search_path = mfaas_data; DO $$ BEGIN ASSERT {condition}; END $$");
         Cluster::get().psql(&self.database, &check)
     }

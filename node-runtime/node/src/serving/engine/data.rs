@@ -467,6 +467,7 @@ impl DataCalls {
             CommitResult::Conflict => codes::MF1204,
             CommitResult::TooMuch => codes::MF1202,
             CommitResult::Full => codes::MF1208,
+            CommitResult::SeveralStores => codes::MF1218,
             CommitResult::Unavailable => codes::MF1205,
             CommitResult::Unknown => codes::MF1206,
         };

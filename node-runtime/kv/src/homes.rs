@@ -1,0 +1,82 @@
+//! What PostgreSQL is told of other stores: which resources lie there, and the audit records of what was changed there.
+
+use mfaas_ident::ResourceName;
+use uuid::Uuid;
+
+use crate::KvError;
+use crate::error::{Meaning, StoreError};
+use crate::redis::AuditRecord;
+use crate::retry::read;
+use crate::store::Store;
+
+/// How often it is tried to claim a home that others claim at the same time.
+const CLAIM_TRIES: u32 = 20;
+
+impl Store {
+    /// Which resources lie in servers, and in which.
+    pub(crate) async fn homes(&self) -> Result<Vec<(ResourceName, Uuid)>, KvError> {
+        let ask = || sqlx::query_as("SELECT resource, server FROM homes").fetch_all(&self.reads);
+        let rows: Vec<(String, Uuid)> = read(ask).await?;
+        Ok(rows.into_iter().filter_map(|(name, server)| Some((name.parse().ok()?, server))).collect())
+    }
+
+    /// A resource lies in this server from now on, and nowhere else: nobody writes to it here any more.
+    pub(crate) async fn claim_home(
+        &self,
+        resource: &ResourceName,
+        server: Uuid,
+        name: &str,
+    ) -> Result<(), KvError> {
+        let wrong = |wrong| KvError::Server { server: name.to_owned(), wrong };
+        for _ in 0..CLAIM_TRIES {
+            let claim = sqlx::query_scalar("SELECT claim_home($1, $2, $3)")
+                .bind(resource.as_str())
+                .bind(server)
+                .bind(name)
+                .fetch_one(&self.commits)
+                .await;
+            let home: Option<String> = match claim.map_err(StoreError::from) {
+                Ok(home) => home,
+                Err(error) if Meaning::of(&error) == Meaning::Contention => continue,
+                Err(error) => return Err(KvError::Unavailable(error)),
+            };
+            return match home.as_deref() {
+                None => Ok(()),
+                Some("") => Err(wrong(format!(
+                    "`{resource}` has entries in PostgreSQL: delete them there first, or leave it out of the file"
+                ))),
+                Some(other) => Err(wrong(format!(
+                    "`{resource}` lies in another server, which was called `{other}`; if this one is new or has lost \
+                     its data and that is meant so, delete its row from mfaas_data.homes"
+                ))),
+            };
+        }
+        Err(KvError::Busy)
+    }
+
+    /// Writes audit records that have no other place by now, those that are not there yet.
+    pub(crate) async fn keep_audit(&self, records: &[AuditRecord]) -> Result<(), KvError> {
+        let texts = |of: fn(&AuditRecord) -> &str| records.iter().map(of).collect::<Vec<_>>();
+        let insert = sqlx::query(
+            "INSERT INTO audit (at, call, number, tenant, function, version, trace, resource, key_sha256, operation, bytes)
+             SELECT to_timestamp(at_ms / 1000.0), call, number, tenant, function, version, trace, resource, sha256(key),
+                 operation, bytes
+             FROM unnest($1::bigint[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+                 $8::text[], $9::bytea[], $10::text[], $11::integer[])
+                 AS moved (at_ms, call, number, tenant, function, version, trace, resource, key, operation, bytes)
+             ON CONFLICT (call, number) WHERE number IS NOT NULL DO NOTHING",
+        )
+        .bind(records.iter().map(|record| record.at_ms).collect::<Vec<_>>())
+        .bind(records.iter().map(|record| record.caller.call).collect::<Vec<_>>())
+        .bind(records.iter().map(|record| record.number).collect::<Vec<_>>())
+        .bind(texts(|record| record.caller.tenant.as_str()))
+        .bind(texts(|record| record.caller.function.as_str()))
+        .bind(records.iter().map(|record| i64::from(record.caller.version.get())).collect::<Vec<_>>())
+        .bind(records.iter().map(|record| record.caller.trace.as_deref()).collect::<Vec<_>>())
+        .bind(texts(|record| record.resource.as_str()))
+        .bind(records.iter().map(|record| &*record.key).collect::<Vec<_>>())
+        .bind(texts(|record| record.operation))
+        .bind(records.iter().map(|record| record.bytes).collect::<Vec<_>>());
+        self.change(insert).await.map(drop)
+    }
+}

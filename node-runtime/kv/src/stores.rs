@@ -1,0 +1,305 @@
+//! Where resources lie, and calls that concern several stores.
+//!
+//! A resource lies in PostgreSQL, or in the Redis server that the operator's file names for it. A call may read in several stores and
+//! changes data of one: what it saw in the others is looked at right before its commit there, which is not one moment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use mfaas_ident::ResourceName;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::backend::Backend;
+use crate::error::StoreError;
+use crate::key::{Key, Place, Range};
+use crate::part::Part;
+use crate::redis::{Redis, RedisServer};
+use crate::store::{Caller, Committed, Store, Swept};
+use crate::transaction::{Entry, Transaction};
+use crate::{KvError, commit};
+
+/// All stores. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Stores {
+    postgres: Store,
+    servers: Arc<[Redis]>,
+    homes: Arc<Homes>,
+}
+
+/// Which resources do not lie in PostgreSQL.
+#[derive(Debug, Default)]
+struct Homes {
+    /// Those that the file names, and at which server each lies.
+    named: HashMap<ResourceName, usize>,
+    /// Those that lie elsewhere than this process would look.
+    elsewhere: RwLock<Vec<ResourceName>>,
+}
+
+/// A store: PostgreSQL, or one of the servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Home {
+    Postgres,
+    Redis(usize),
+}
+
+impl Stores {
+    /// PostgreSQL alone. What lies elsewhere is not known until [`Self::renew_homes`].
+    pub fn of(postgres: Store) -> Self {
+        Self { postgres, servers: Arc::default(), homes: Arc::default() }
+    }
+
+    /// PostgreSQL and these servers, which it remembers: a resource that lies in one store is never looked for in another one.
+    ///
+    /// # Errors
+    /// [`KvError::Server`] if one of them cannot be used, or a resource lies elsewhere.
+    pub async fn open(postgres: Store, servers: Vec<RedisServer>) -> Result<Self, KvError> {
+        let (mut opened, mut named) = (Vec::new(), HashMap::new());
+        for server in servers {
+            let resources = server.resources.clone();
+            let redis = Redis::open(server).await?;
+            for resource in resources {
+                postgres.claim_home(&resource, redis.identity(), redis.name()).await?;
+                named.insert(resource, opened.len());
+            }
+            opened.push(redis);
+        }
+        let homes = Homes { named, elsewhere: RwLock::default() };
+        let stores = Self { postgres, servers: opened.into(), homes: Arc::new(homes) };
+        stores.renew_homes().await?;
+        Ok(stores)
+    }
+
+    /// PostgreSQL, where everything else lies as well.
+    pub fn postgres(&self) -> &Store {
+        &self.postgres
+    }
+
+    /// Looks again which resources lie elsewhere than this process would look: of these nothing is read and nothing changed.
+    pub async fn renew_homes(&self) -> Result<(), KvError> {
+        let homes: HashMap<ResourceName, Uuid> = self.postgres.homes().await?.into_iter().collect();
+        let is_known = |resource: &ResourceName, server: &Uuid| {
+            let named = self.homes.named.get(resource).and_then(|number| self.servers.get(*number));
+            named.is_some_and(|redis| redis.identity() == *server)
+        };
+        let others = homes.iter().filter(|(resource, server)| !is_known(resource, server));
+        let moved = self.homes.named.keys().filter(|resource| !homes.contains_key(*resource));
+        let elsewhere = others.map(|(resource, _)| resource).chain(moved).cloned().collect();
+        *self.homes.elsewhere.write().unwrap_or_else(PoisonError::into_inner) = elsewhere;
+        Ok(())
+    }
+
+    fn home(&self, resource: &ResourceName) -> Result<Home, KvError> {
+        if self.homes.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains(resource) {
+            return Err(KvError::Elsewhere(resource.clone()));
+        }
+        Ok(self.homes.named.get(resource).map_or(Home::Postgres, |number| Home::Redis(*number)))
+    }
+
+    /// Whether a resource lies in PostgreSQL, as it has to for objects.
+    pub fn is_in_postgres(&self, resource: &ResourceName) -> Result<bool, KvError> {
+        Ok(self.home(resource)? == Home::Postgres)
+    }
+
+    fn backend(&self, home: Home) -> Backend<'_> {
+        match home {
+            Home::Redis(number) => {
+                self.servers.get(number).map_or(Backend::Postgres(&self.postgres), Backend::Redis)
+            }
+            Home::Postgres => Backend::Postgres(&self.postgres),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = Home> {
+        std::iter::once(Home::Postgres).chain((0..self.servers.len()).map(Home::Redis))
+    }
+
+    pub(crate) async fn read(
+        &self,
+        resource: &ResourceName,
+        places: &[Place],
+    ) -> Result<Vec<Option<Entry>>, KvError> {
+        match self.backend(self.home(resource)?) {
+            Backend::Postgres(store) => store.read(resource, places).await,
+            Backend::Redis(redis) => redis.read(resource, places).await,
+        }
+    }
+
+    pub(crate) async fn scan(
+        &self,
+        resource: &ResourceName,
+        range: &Range,
+        limit: usize,
+    ) -> Result<Vec<(Key, Entry)>, KvError> {
+        match self.backend(self.home(resource)?) {
+            Backend::Postgres(store) => store.scan(resource, range, limit).await,
+            Backend::Redis(redis) => redis.scan(resource, range, limit).await,
+        }
+    }
+
+    /// Whether a call may change data of this resource, after what it and the calls that made it have changed.
+    ///
+    /// # Errors
+    /// [`KvError::SeveralStores`] if that lies in another store.
+    pub fn may_change(&self, transaction: &Transaction, resource: &ResourceName) -> Result<(), KvError> {
+        let home = self.home(resource)?;
+        for changed in transaction.changed_resources() {
+            if self.home(changed)? != home {
+                return Err(KvError::SeveralStores { changed: changed.clone(), other: resource.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// A call that another one made has succeeded: see [`Transaction::absorb`].
+    ///
+    /// # Errors
+    /// [`KvError::SeveralStores`] besides if they change data of several stores.
+    pub fn absorb(&self, caller: &mut Transaction, callee: Transaction) -> Result<(), KvError> {
+        for resource in callee.written_resources() {
+            self.may_change(caller, resource)?;
+        }
+        caller.absorb(callee)
+    }
+
+    /// Lets all changes of a call take effect at once, if all that it saw is still so. What it saw in other stores than the one that it
+    /// changes is looked at right before.
+    ///
+    /// Asked for again with the same call and the same transaction it is [`Committed::Before`], if it changes anything.
+    ///
+    /// # Errors
+    /// [`KvError::Unacknowledged`] alone leaves open whether they took effect, and so does a future that is dropped.
+    pub async fn commit(&self, caller: &Caller, transaction: &Transaction) -> Result<Committed, KvError> {
+        if !transaction.needs_commit() {
+            return Ok(Committed::Now);
+        }
+        // Also what this process does not look for any more is refused.
+        for resource in transaction.resources() {
+            self.home(resource)?;
+        }
+        let lies_in = |home| move |resource: &ResourceName| self.home(resource).is_ok_and(|is| is == home);
+        let mut changes = None;
+        let mut checked_elsewhere = Ok(());
+        for home in self.all() {
+            let part = Part::of(transaction, lies_in(home));
+            if part.writes() {
+                if let Some((_, before)) = changes.replace((home, part)) {
+                    return Err(several(&before, transaction));
+                }
+            } else if !part.is_empty() && checked_elsewhere.is_ok() {
+                checked_elsewhere = self.check(home, caller, &part).await;
+            }
+        }
+        let Some((home, part)) = changes else { return checked_elsewhere.map(|()| Committed::Now) };
+        match checked_elsewhere {
+            Ok(()) => commit::commit(self.backend(home), caller, &part).await,
+            // It may have been committed when it was asked for before.
+            Err(KvError::Conflict) => commit::give_up(self.backend(home), caller).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether what a call saw in a store that it does not change is still so.
+    async fn check(&self, home: Home, caller: &Caller, part: &Part<'_>) -> Result<(), KvError> {
+        match commit::commit(self.backend(home), caller, part).await {
+            Ok(_) => Ok(()),
+            // It changes nothing.
+            Err(KvError::Unacknowledged(error)) => Err(KvError::Unavailable(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes sure that no attempt to commit the call takes effect any more, in any store, for whom it is not known what an earlier one
+    /// came to: [`Committed::Before`] if it took effect, [`KvError::Conflict`] if none did or will.
+    pub async fn give_up(&self, caller: &Caller) -> Result<Committed, KvError> {
+        let mut asked = JoinSet::new();
+        for home in self.all() {
+            let (stores, caller) = (self.clone(), caller.clone());
+            asked.spawn(async move { commit::give_up(stores.backend(home), &caller).await });
+        }
+        let mut unknown = None;
+        while let Some(answer) = asked.join_next().await {
+            match answer {
+                Ok(Ok(committed)) => return Ok(committed),
+                Ok(Err(KvError::Conflict)) => {}
+                Ok(Err(error)) => unknown = Some(error),
+                Err(_) => unknown = Some(KvError::Unacknowledged(StoreError::NoConnection)),
+            }
+        }
+        Err(unknown.unwrap_or(KvError::Conflict))
+    }
+
+    /// Removes what has expired and what nobody asks for any more, and audit records of more than so many days ago: a bounded part
+    /// of it.
+    pub async fn sweep(&self, audit_days: u32) -> Result<Swept, KvError> {
+        let mut swept = self.postgres.sweep(audit_days).await?;
+        let mut failed = Ok(());
+        for redis in &*self.servers {
+            match redis.sweep().await {
+                Ok((entries, may_be_more)) => {
+                    swept.entries += entries;
+                    swept.is_partial |= may_be_more;
+                }
+                Err(error) => failed = Err(error),
+            }
+        }
+        failed.map(|()| swept)
+    }
+
+    /// The resources that hold at least so many bytes, and how many, as it is known by now.
+    pub async fn large(&self, bytes: u64) -> Result<Vec<(ResourceName, u64)>, KvError> {
+        let mut large = self.postgres.large(bytes).await?;
+        for redis in &*self.servers {
+            match redis.large(bytes).await {
+                Ok(held) => large.extend(held),
+                // It takes nothing while it does not answer.
+                Err(error) => {
+                    tracing::warn!(server = redis.name(), %error, "it is not known what resources hold")
+                }
+            }
+        }
+        Ok(large)
+    }
+
+    /// Moves audit records of changes from the servers to PostgreSQL, each once, whenever this ends: how many it found.
+    pub async fn move_audit(&self) -> Result<u64, KvError> {
+        let (mut moved, mut failed) = (0, Ok(()));
+        for redis in &*self.servers {
+            match self.move_audit_of(redis).await {
+                Ok(of_server) => moved += of_server,
+                Err(error) => failed = Err(error),
+            }
+        }
+        failed.map(|()| moved)
+    }
+
+    async fn move_audit_of(&self, redis: &Redis) -> Result<u64, KvError> {
+        let (mut moved, mut after) = (0, None);
+        loop {
+            let waiting = redis.waiting(after.as_deref()).await?;
+            if !waiting.ids.is_empty() {
+                self.postgres.keep_audit(&waiting.records).await?;
+                redis.remove_waiting(&waiting.ids).await?;
+                moved += waiting.records.len() as u64;
+            }
+            after = waiting.next;
+            if after.is_none() {
+                return Ok(moved);
+            }
+        }
+    }
+}
+
+/// Two resources that a call changes and that lie apart from each other.
+fn several(part: &Part<'_>, transaction: &Transaction) -> KvError {
+    let lies_there =
+        |resource: &ResourceName| part.writes.iter().any(|(place, _)| place.resource == *resource);
+    let mut of_part = transaction.written_resources().filter(|resource| lies_there(resource));
+    let mut others = transaction.written_resources().filter(|resource| !lies_there(resource));
+    match (of_part.next(), others.next()) {
+        (Some(changed), Some(other)) => {
+            KvError::SeveralStores { changed: changed.clone(), other: other.clone() }
+        }
+        _ => KvError::Conflict,
+    }
+}
