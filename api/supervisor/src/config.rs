@@ -125,6 +125,9 @@ pub(crate) struct UpConfig {
     /// Which servers functions may ask, and with which secrets; none when absent.
     #[serde(default)]
     pub(crate) http_file: Option<PathBuf>,
+    /// Which Redis servers hold resources of functions' data; none when absent.
+    #[serde(default)]
+    pub(crate) redis_file: Option<PathBuf>,
     /// Password by database role.
     passwords: BTreeMap<String, String>,
 }
@@ -169,6 +172,7 @@ impl UpConfig {
                 objects_url: None,
                 volumes_url: None,
                 http_file: None,
+                redis_file: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
         }
@@ -216,6 +220,7 @@ impl UpConfig {
         take(&mut self.objects_url, &options.objects_url);
         take(&mut self.volumes_url, &options.volumes_url);
         take(&mut self.http_file, &options.http_file);
+        take(&mut self.redis_file, &options.redis_file);
         if !options.names.is_empty() {
             self.names.clone_from(&options.names);
         }

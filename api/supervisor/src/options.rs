@@ -60,6 +60,8 @@ pub struct UpOptions {
     pub volumes_url: Option<String>,
     /// Which servers functions may ask, and with which secrets; as before, or none, when absent.
     pub http_file: Option<PathBuf>,
+    /// Which Redis servers hold resources of functions' data; as before, or none, when absent.
+    pub redis_file: Option<PathBuf>,
     /// Toolchain and dependencies.
     pub materials: Materials,
     /// Where the first token goes.

@@ -10,7 +10,7 @@ use mfaas_blobs::{BlobError, Blobs};
 use mfaas_broker_protocol::Caller;
 use mfaas_ident::{DataAccess, ResourceName};
 use mfaas_kv::limits::BLOB_BYTES;
-use mfaas_kv::{Blob, Key, KvError, Place, Store, StoreKind, Value};
+use mfaas_kv::{Blob, Key, KvError, Place, Store, StoreKind, Stores, Transaction, Value};
 use mfaas_rules::codes;
 use tokio::task::JoinSet;
 
@@ -69,15 +69,7 @@ pub(crate) async fn answer(
     let no_store = "this node has no store of objects: MFAAS_OBJECTS_URL of its broker names one";
     let objects = broker.objects.as_ref().ok_or_else(|| Refusal::new(codes::MF1205, no_store))?;
     let stores = &broker.data;
-    if !stores.is_in_postgres(resource)? {
-        let message = format!(
-            "`{resource}` lies in Redis, which keeps no objects: MFAAS_REDIS_FILE of the broker names it"
-        );
-        return Err(Refusal::new(codes::MF1205, message));
-    }
-    if request.writes() {
-        stores.may_change(&data.transaction, resource)?;
-    }
+    may_reach(stores, &data.transaction, resource, request.writes())?;
     let place = |name: &[u8]| Ok::<_, Refusal>(Place { resource: resource.clone(), key: Key::new(name)? });
     let note = |read: Read<'_>| broker.reads.note(|| of_store(caller), resource, read);
     match request {
@@ -130,6 +122,25 @@ pub(crate) async fn answer(
             Refusal::unless_too_long(ObjectReply::Page { objects, next }.encode())
         }
     }
+}
+
+/// Objects have their names in PostgreSQL, where a call that changes data elsewhere changes none.
+fn may_reach(
+    stores: &Stores,
+    transaction: &Transaction,
+    resource: &ResourceName,
+    writes: bool,
+) -> Result<(), Refusal> {
+    if !stores.is_in_postgres(resource)? {
+        let message = format!(
+            "`{resource}` lies in Redis, which keeps no objects: MFAAS_REDIS_FILE of the broker names it"
+        );
+        return Err(Refusal::new(codes::MF1205, message));
+    }
+    if writes {
+        stores.may_change(transaction, resource)?;
+    }
+    Ok(())
 }
 
 /// Keeps a piece of what is to become an object.

@@ -2,7 +2,7 @@
 //!
 //! A call reads and writes through a [`Transaction`] of its own, which remembers what it has seen and keeps what it wants to
 //! change. Until the call has succeeded nothing of it is in the database, and it holds no connection and no lock there,
-//! however long it waits. Then [`Store::commit`] looks, in one serializable transaction, whether all that the call has seen is
+//! however long it waits. Then [`Stores::commit`] looks, in one serializable transaction, whether all that the call has seen is
 //! still so, and carries out its changes together with the call's identity and an audit record for each of them.
 //!
 //! What follows from that:
@@ -19,6 +19,9 @@
 //! What lies under a key may be bytes, or a [`Blob`]: bytes in a store of their own, which the database knows by number. A blob is
 //! announced before it is stored, named by an entry when a call that put it commits, and never changed. One that no entry names is
 //! counted among what its resource holds until it is removed ([`Store::doom`]).
+//!
+//! A resource lies in PostgreSQL, or in a Redis server that the operator names for it, where a script does what the transaction does
+//! here. A call may read in several stores and changes data of one ([`Stores::may_change`]).
 //!
 //! Files of volumes, and servers, are elsewhere and change at once; what calls do to them is audited here ([`Store::announce_change`]).
 //!

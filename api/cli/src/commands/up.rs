@@ -138,6 +138,10 @@ pub(crate) struct Up {
     /// user (mfaas-broker for root) has to be able to read it and what it names.
     #[arg(long, value_name = "FILE", env = "MFAAS_HTTP_FILE")]
     http_file: Option<PathBuf>,
+    /// Which Redis servers hold resources of functions' data (docs/operations.md); none at first, then as before. It holds passwords: its
+    /// owner is root or the broker's user (mfaas-broker for root), and nobody else but its group reads it.
+    #[arg(long, value_name = "FILE", env = "MFAAS_REDIS_FILE")]
+    redis_file: Option<PathBuf>,
     /// A directory in which the private database keeps its write-ahead log, which its user (mfaas-pg for root) has to be able to
     /// write; none at first, then as before, "" for none. With a base backup it leads to any moment in between.
     #[arg(long, value_name = "DIR", value_parser = wal_archive_of)]
@@ -222,6 +226,7 @@ impl Up {
             objects_url: self.objects_url.clone(),
             volumes_url: self.volumes_url.clone(),
             http_file: absolute(&self.http_file)?,
+            redis_file: absolute(&self.redis_file)?,
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,

@@ -7,8 +7,9 @@ if redis.call('XLEN', outbox) >= outbox_max then
 end
 redis.call('ZCARD', expiring)
 redis.call('HLEN', sizes)
+local any = prefix .. 'entry:'
 for _, command in ipairs({ 'SET', 'DEL', 'ZADD', 'ZREM', 'HINCRBY', 'XADD' }) do
-    if not redis.acl_check_cmd(command, prefix .. 'call:', '0', '0', '0', '0') then
+    if not redis.acl_check_cmd(command, any, any, any, any, any) then
         return redis.error_reply('NOPERM the user may not run ' .. command)
     end
 end

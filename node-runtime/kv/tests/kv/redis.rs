@@ -321,6 +321,34 @@ async fn rights_that_are_missing_are_found_before_anything_is_written() {
     assert!(world.holds("(SELECT count(*) FROM audit) = 1").await);
 }
 
+/// Those that docs/operations.md names are all that it takes.
+#[tokio::test]
+async fn the_rights_that_the_documentation_names_are_enough() {
+    let operations = include_str!("../../../../docs/operations.md");
+    let rights = operations.split_once("The user needs\n`").unwrap().1.split_once('`').unwrap().0;
+    let mut world = World::new(Kind::Redis).await;
+    let redis = world.redis.as_ref().unwrap();
+    let mut user = vec!["ACL", "SETUSER", "mfaas", "on", ">hidden"];
+    user.extend(rights.split_whitespace());
+    redis.cli(&user);
+    let url = format!("{}?user=mfaas&pass=hidden", redis.url());
+    let store = Store::open(&Cluster::get().url(&world.database, OWNER), 2, 0).await.unwrap();
+    world.stores = Stores::open(store, servers(&url, &["hotels", "suites"])).await.unwrap();
+    let mut call = world.call();
+    call.put_for("k", "v", Expiry::After(Duration::ZERO));
+    call.put_for("l", "v", Expiry::After(Duration::from_secs(9)));
+    call.done().await;
+    let mut call = world.call();
+    call.scan("", None, 9).await;
+    call.increment("n", 1).await.unwrap();
+    call.delete("l");
+    call.done().await;
+    assert_eq!(world.stores.give_up(&call.caller).await.unwrap(), Committed::Before);
+    assert_eq!(world.stores.sweep(90).await.unwrap().entries, 1);
+    assert_eq!(world.sized().await, [("hotels".to_owned(), ENTRY_BYTES + 2)]);
+    assert!(world.holds("(SELECT count(*) FROM audit) = 4").await);
+}
+
 /// A server that has lost what it held is not taken for an empty one.
 #[tokio::test]
 async fn a_server_that_lost_its_data_is_another_one() {
