@@ -121,7 +121,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tracing::info!(socket = %config.socket.display(), "the broker is up");
     tokio::select! {
         () = socket::accept(&listener, &config.users, &broker) => {}
-        () = sweep(&broker.data, config.bounds.audit_days) => {}
+        () = sweep(broker.store(), config.bounds.audit_days) => {}
         () = sweep_objects(&broker) => {}
         () = look_after(&broker) => {}
         () = look_after_servers(&broker) => {}
@@ -138,7 +138,7 @@ async fn open_data(store: Store, redis_file: Option<&Path>) -> Result<mfaas_kv::
     mfaas_kv::Stores::open(store, servers).await
 }
 
-/// Looks where resources lie, and moves audit records from the servers to the database, again and again.
+/// Looks where resources lie, moves audit records from the servers to the database and removes there what has expired, again and again.
 async fn look_after_servers(broker: &Broker) {
     loop {
         if let Err(error) = broker.data.renew_homes().await {
@@ -148,7 +148,19 @@ async fn look_after_servers(broker: &Broker) {
             Ok(moved) => meters::audit_moved(moved),
             Err(error) => tracing::warn!(%error, "audit records wait at a Redis server; it is tried again"),
         }
-        tokio::time::sleep(LOOK).await;
+        let may_be_more = match broker.data.sweep_servers().await {
+            Ok((entries, may_be_more)) => {
+                meters::swept_servers(entries);
+                may_be_more
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what has expired could not be removed from a Redis server");
+                false
+            }
+        };
+        if !may_be_more {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 }
 
@@ -194,13 +206,13 @@ async fn sweep_objects(broker: &Broker) {
 }
 
 /// Removes what has expired, again and again.
-async fn sweep(stores: &mfaas_kv::Stores, audit_days: u32) {
+async fn sweep(store: &Store, audit_days: u32) {
     let mut may_be_more = false;
     loop {
         if !may_be_more {
             tokio::time::sleep(SWEEP).await;
         }
-        may_be_more = match stores.sweep(audit_days).await {
+        may_be_more = match store.sweep(audit_days).await {
             Ok(swept) => {
                 meters::swept(&swept);
                 swept.may_be_more()

@@ -83,6 +83,11 @@ pub(crate) fn audit_moved(records: u64) {
     metrics::counter!("mfaas_broker_audit_moved_total").increment(records);
 }
 
+/// Expired entries were removed from the servers.
+pub(crate) fn swept_servers(entries: u64) {
+    metrics::counter!("mfaas_broker_swept_total", "of" => "entries").increment(entries);
+}
+
 /// Bytes of objects were removed that have no name.
 pub(crate) fn swept_blobs(blobs: usize) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "blobs").increment(blobs as u64);

@@ -100,14 +100,12 @@ pub struct Swept {
     pub commits: u64,
     /// Audit records that are older than they are kept.
     pub audit: u64,
-    /// A server has removed as much as it does at once.
-    pub(crate) is_partial: bool,
 }
 
 impl Swept {
     /// Whether it was all that one sweep removes, so that there may be more.
     pub fn may_be_more(&self) -> bool {
-        self.is_partial || self.entries.max(self.commits).max(self.audit) >= SWEPT_MAX as u64
+        self.entries.max(self.commits).max(self.audit) >= SWEPT_MAX as u64
     }
 }
 
@@ -239,7 +237,6 @@ impl Store {
             entries: self.change(entries.bind(SWEPT_MAX)).await?,
             commits: self.change(commits.bind(SWEPT_MAX).bind(COMMITS_KEPT)).await?,
             audit: self.change(audit.bind(SWEPT_MAX).bind(f64::from(audit_days))).await?,
-            is_partial: false,
         })
     }
 

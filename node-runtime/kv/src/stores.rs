@@ -3,7 +3,7 @@
 //! A resource lies in PostgreSQL, or in the Redis server that the operator's file names for it. A call may read in several stores and
 //! changes data of one: what it saw in the others is looked at right before its commit there, which is not one moment.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use mfaas_ident::ResourceName;
@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::key::{Key, Place, Range};
 use crate::part::Part;
 use crate::redis::{Redis, RedisServer};
-use crate::store::{Caller, Committed, Store, Swept};
+use crate::store::{Caller, Committed, Store};
 use crate::transaction::{Entry, Transaction};
 use crate::{KvError, commit};
 
@@ -173,11 +173,15 @@ impl Stores {
         if !transaction.needs_commit() {
             return Ok(Committed::Now);
         }
-        // Also what this process does not look for any more is refused.
+        // Once for all of it: what was looked up may change meanwhile.
+        let mut homes = BTreeMap::new();
         for resource in transaction.resources() {
-            self.home(resource)?;
+            homes.insert(resource, self.home(resource)?);
         }
-        let lies_in = |home| move |resource: &ResourceName| self.home(resource).is_ok_and(|is| is == home);
+        let lies_in = |home| {
+            let homes = &homes;
+            move |resource: &ResourceName| homes.get(resource) == Some(&home)
+        };
         let mut changes = None;
         let mut checked_elsewhere = Ok(());
         for home in self.all() {
@@ -229,21 +233,16 @@ impl Stores {
         Err(unknown.unwrap_or(KvError::Conflict))
     }
 
-    /// Removes what has expired and what nobody asks for any more, and audit records of more than so many days ago: a bounded part
-    /// of it.
-    pub async fn sweep(&self, audit_days: u32) -> Result<Swept, KvError> {
-        let mut swept = self.postgres.sweep(audit_days).await?;
-        let mut failed = Ok(());
+    /// Removes entries that have expired from the servers, a bounded part of it: how many, and whether there may be more.
+    pub async fn sweep_servers(&self) -> Result<(u64, bool), KvError> {
+        let (mut entries, mut may_be_more, mut failed) = (0, false, Ok(()));
         for redis in &*self.servers {
             match redis.sweep().await {
-                Ok((entries, may_be_more)) => {
-                    swept.entries += entries;
-                    swept.is_partial |= may_be_more;
-                }
+                Ok((of_server, more)) => (entries, may_be_more) = (entries + of_server, may_be_more || more),
                 Err(error) => failed = Err(error),
             }
         }
-        failed.map(|()| swept)
+        failed.map(|()| (entries, may_be_more))
     }
 
     /// The resources that hold at least so many bytes, and how many, as it is known by now.

@@ -23,7 +23,7 @@ for _ = 1, tonumber(take()) do
 end
 
 -- What has expired and was not swept is passed over, and so much of it is too much for one script.
-local EXPIRED_MAX = 20000
+local EXPIRED_MAX = 10000
 local expired = 0
 for _ = 1, tonumber(take()) do
     local index, entries, from, to, versions = take(), take(), '[' .. take(), '(' .. take(), take()

@@ -1,7 +1,7 @@
 //! The way to a Redis server: one connection that all share, looked at when it is made.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, ServerErrorKind};
@@ -14,6 +14,8 @@ use crate::redis::facts::Facts;
 
 /// How long a caller waits for a connection, and for an answer.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// Between two attempts, of all callers.
+const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// What a server says that should not be asked any more: by its name there may be another one by now.
 const LEAVE: [&str; 8] =
@@ -93,6 +95,8 @@ pub(crate) struct Connections {
 
 #[derive(Default)]
 struct Current {
+    /// When there was none to be had.
+    failed: Option<Instant>,
     /// How many there have been.
     count: u64,
     link: Option<Link>,
@@ -142,6 +146,10 @@ impl Connections {
             if let Some(link) = &current.link {
                 return Ok(link.clone());
             }
+            if let Some(failed) = current.failed {
+                tokio::time::sleep(CONNECT_PAUSE.saturating_sub(failed.elapsed())).await;
+            }
+            current.failed = Some(Instant::now());
             let mut connection = self.connect().await?;
             let found: Option<String> = redis::cmd("GET").arg(IDENTITY).query_async(&mut connection).await?;
             if found.as_deref() != Some(self.identity().to_string().as_str()) {
@@ -152,6 +160,7 @@ impl Connections {
             for script in Script::ALL {
                 digests.push((script, load(&mut connection, script).await?));
             }
+            current.failed = None;
             current.count += 1;
             let link = Link { number: current.count, connection, digests: Arc::new(digests) };
             current.link = Some(link.clone());

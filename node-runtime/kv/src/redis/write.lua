@@ -26,10 +26,16 @@ for number = 1, tonumber(take()) do
     write.index = prefix .. 'index:' .. write.resource
     write.length = redis.call('STRLEN', write.entry)
     redis.call('ZCARD', write.index)
-    redis.call('HGET', sizes, write.resource)
+    if not tonumber(redis.call('HGET', sizes, write.resource) or 0) then
+        return redis.error_reply('WRONGTYPE the size of a resource is no number')
+    end
+    record[#record + 1] = write.kind .. ':' .. write.resource
+    record[#record + 1] = struct.pack('>I4', #write.value) .. write.key
     writes[number] = write
 end
 
+redis.call('XADD', unpack(record))
+redis.call('SET', marker, '1', 'PX', marker_ms)
 local deltas = {}
 for _, write in ipairs(writes) do
     local member, delta = write.resource .. ':' .. write.key, 0
@@ -57,12 +63,8 @@ for _, write in ipairs(writes) do
         redis.call('ZREM', expiring, member)
     end
     deltas[write.resource] = (deltas[write.resource] or 0) + delta
-    record[#record + 1] = write.kind .. ':' .. write.resource
-    record[#record + 1] = struct.pack('>I4', #write.value) .. write.key
 end
 for resource, delta in pairs(deltas) do
     redis.call('HINCRBY', sizes, resource, delta)
 end
-redis.call('XADD', unpack(record))
-redis.call('SET', marker, '1', 'PX', marker_ms)
 return 1

@@ -119,6 +119,13 @@ impl World {
         large.into_iter().map(|(name, bytes)| (name.to_string(), bytes)).collect()
     }
 
+    /// How many expired entries are removed.
+    async fn swept(&self) -> u64 {
+        let swept = self.stores.postgres().sweep(90).await.unwrap();
+        assert_eq!(swept.commits, 0);
+        swept.entries + self.stores.sweep_servers().await.unwrap().0
+    }
+
     /// What would expire within half an hour has expired a second ago.
     fn expire_soon(&self) {
         let Some(redis) = &self.redis else {

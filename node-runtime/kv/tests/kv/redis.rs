@@ -102,7 +102,7 @@ async fn expired_entries_are_passed_over_and_swept_in_parts() {
     let mut parts = 0;
     loop {
         parts += 1;
-        if !world.stores.sweep(90).await.unwrap().may_be_more() {
+        if !world.stores.sweep_servers().await.unwrap().1 {
             break;
         }
     }
@@ -344,9 +344,74 @@ async fn the_rights_that_the_documentation_names_are_enough() {
     call.delete("l");
     call.done().await;
     assert_eq!(world.stores.give_up(&call.caller).await.unwrap(), Committed::Before);
-    assert_eq!(world.stores.sweep(90).await.unwrap().entries, 1);
+    assert_eq!(world.stores.sweep_servers().await.unwrap(), (1, false));
     assert_eq!(world.sized().await, [("hotels".to_owned(), ENTRY_BYTES + 2)]);
     assert!(world.holds("(SELECT count(*) FROM audit) = 4").await);
+}
+
+/// A certificate for `localhost` and its key, of an authority of their own: the server's files, and that authority.
+fn certificate(directory: &std::path::Path) -> [String; 3] {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let authority = params.self_signed(&key).unwrap().pem();
+    let issuer = rcgen::Issuer::new(params, key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let names = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = names.signed_by(&key, &issuer).unwrap().pem();
+    let files = [("ca.pem", authority), ("server.pem", certificate), ("server.key", key.serialize_pem())];
+    files.map(|(name, text)| {
+        let file = directory.join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    })
+}
+
+/// Encrypted, to a server whose certificate names it and comes from whom the operator says.
+#[tokio::test]
+async fn a_server_elsewhere_has_to_show_who_it_is() {
+    mfaas_startup::install_tls_provider().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let [authority, certificate, key] = certificate(directory.path());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let _server = TestServer::start(&[
+        "--tls-port",
+        &port,
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+        "--tls-ca-cert-file",
+        &authority,
+        "--tls-auth-clients",
+        "no",
+        "--requirepass",
+        "hidden",
+    ]);
+    let database = Cluster::get().create_database();
+    let store = Store::open(&Cluster::get().url(&database, OWNER), 2, 0).await.unwrap();
+    let open = async |url: &str, more: &str| {
+        let file = tempfile::NamedTempFile::new_in(directory.path()).unwrap();
+        let text = format!("[redis.main]\nurl = \"{url}:{port}\"\nresources = [\"hotels\"]\n{more}");
+        std::fs::write(file.path(), text).unwrap();
+        Stores::open(store.clone(), RedisServer::read(file.path()).unwrap()).await
+    };
+    let ca = "ca_file = \"ca.pem\"\n";
+    for (url, more) in [
+        ("rediss://:hidden@localhost", ""),
+        ("rediss://:hidden@127.0.0.1", ca),
+        ("rediss://:wrong@localhost", ca),
+        ("redis://:hidden@localhost", ""),
+    ] {
+        let refused = open(url, more).await;
+        assert!(matches!(&refused, Err(KvError::Server { .. })), "{url}: {refused:?}");
+        assert!(!format!("{refused:?}").contains("hidden"));
+    }
+    let stores = open("rediss://:hidden@localhost", ca).await.unwrap();
+    let mut call = Call { stores: &stores, caller: caller(), transaction: Transaction::default() };
+    call.put("k", "v");
+    call.done().await;
+    assert_eq!(stores.large(1).await.unwrap().len(), 1);
 }
 
 /// A server that has lost what it held is not taken for an empty one.
@@ -354,10 +419,12 @@ async fn the_rights_that_the_documentation_names_are_enough() {
 async fn a_server_that_lost_its_data_is_another_one() {
     let world = World::new(Kind::Redis).await;
     let redis = world.redis.as_ref().unwrap();
-    redis.cli(&["SCRIPT", "FLUSH"]);
     let mut call = world.call();
     call.put("a", "1");
     call.done().await;
+    // Scripts that it has forgotten it is told again.
+    redis.cli(&["SCRIPT", "FLUSH"]);
+    assert_eq!(call.commit().await.unwrap(), Committed::Before);
     call.scan("a", None, 1).await;
     redis.cli(&["FLUSHALL"]);
     let mut call = world.call();
