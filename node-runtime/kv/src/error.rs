@@ -161,3 +161,6 @@ impl Meaning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,13 @@ impl Redis {
     pub(crate) async fn open(server: RedisServer) -> Result<Self, KvError> {
         let name = server.name.clone();
         let opened = Connections::open(server.name, server.client).await;
-        let wrong = |error: StoreError| KvError::Server { server: name, wrong: error.to_string() };
+        let wrong = |error| {
+            let wrong = match error {
+                StoreError::Unusable(what) => format!("it {what}"),
+                error => format!("it cannot be reached: {error}"),
+            };
+            KvError::Server { server: name, wrong }
+        };
         Ok(Self { connections: Arc::new(opened.map_err(wrong)?) })
     }
 

@@ -459,6 +459,32 @@ async fn a_server_that_became_a_replica_takes_nothing() {
     call.done().await;
 }
 
+/// It may have taken effect where nobody hears of it; asked for again it is known, and is there once.
+#[tokio::test]
+async fn a_server_that_hangs_leaves_open_what_a_commit_came_to() {
+    let world = World::new(Kind::Redis).await;
+    let redis = world.redis.as_ref().unwrap();
+    assert_eq!(world.value("a").await, None);
+    let info = redis.cli(&["INFO", "server"]);
+    let process = info.lines().find_map(|line| line.strip_prefix("process_id:")).unwrap().trim().to_owned();
+    let signal = |name: &str| {
+        assert!(std::process::Command::new("kill").args([name, &process]).status().unwrap().success());
+    };
+    let mut call = world.call();
+    call.increment("a", 1).await.unwrap();
+    signal("-STOP");
+    let (ended, read) = tokio::join!(call.commit(), async {
+        Transaction::default().get(&world.stores, &resource(), &[Key::new("a").unwrap()]).await
+    });
+    signal("-CONT");
+    assert!(matches!(ended, Err(KvError::Unacknowledged(_))), "{ended:?}");
+    assert!(matches!(read, Err(KvError::Unavailable(_))), "{read:?}");
+    call.commit().await.unwrap();
+    assert_eq!(call.commit().await.unwrap(), Committed::Before);
+    assert_eq!(world.value("a").await.as_deref(), Some("1"));
+    assert!(world.holds("(SELECT count(*) FROM audit) = 1").await);
+}
+
 /// Versions are never used again, also by a server that has lost its last changes.
 #[tokio::test]
 async fn a_server_that_went_back_in_time_gives_no_version_twice() {
