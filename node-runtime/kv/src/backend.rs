@@ -12,6 +12,16 @@ pub(crate) enum Backend<'a> {
     Redis(&'a Redis),
 }
 
+impl PartialEq for Backend<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Postgres(_), Self::Postgres(_)) => true,
+            (Self::Redis(one), Self::Redis(other)) => one.identity() == other.identity(),
+            (Self::Postgres(_), Self::Redis(_)) | (Self::Redis(_), Self::Postgres(_)) => false,
+        }
+    }
+}
+
 impl Backend<'_> {
     pub(crate) async fn try_commit(
         self,

@@ -30,17 +30,10 @@ pub struct Stores {
 /// Which resources do not lie in PostgreSQL.
 #[derive(Debug, Default)]
 struct Homes {
-    /// Those that the file names, and at which server each lies.
-    named: HashMap<ResourceName, usize>,
+    /// Those that the file names, and where each lies.
+    named: HashMap<ResourceName, Redis>,
     /// Those that lie elsewhere than this process would look.
     elsewhere: RwLock<Vec<ResourceName>>,
-}
-
-/// A store: PostgreSQL, or one of the servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Home {
-    Postgres,
-    Redis(usize),
 }
 
 impl Stores {
@@ -54,13 +47,17 @@ impl Stores {
     /// # Errors
     /// [`KvError::Server`] if one of them cannot be used, or a resource lies elsewhere.
     pub async fn open(postgres: Store, servers: Vec<RedisServer>) -> Result<Self, KvError> {
-        let (mut opened, mut named) = (Vec::new(), HashMap::new());
+        let (mut opened, mut named) = (Vec::<Redis>::new(), HashMap::new());
         for server in servers {
             let resources = server.resources.clone();
             let redis = Redis::open(server).await?;
+            if let Some(same) = opened.iter().find(|other| other.identity() == redis.identity()) {
+                let wrong = format!("it is the same as `{}`: name its resources there", same.name());
+                return Err(KvError::Server { server: redis.name().to_owned(), wrong });
+            }
             for resource in resources {
                 postgres.claim_home(&resource, redis.identity(), redis.name()).await?;
-                named.insert(resource, opened.len());
+                named.insert(resource, redis.clone());
             }
             opened.push(redis);
         }
@@ -79,8 +76,7 @@ impl Stores {
     pub async fn renew_homes(&self) -> Result<(), KvError> {
         let homes: HashMap<ResourceName, Uuid> = self.postgres.homes().await?.into_iter().collect();
         let is_known = |resource: &ResourceName, server: &Uuid| {
-            let named = self.homes.named.get(resource).and_then(|number| self.servers.get(*number));
-            named.is_some_and(|redis| redis.identity() == *server)
+            self.homes.named.get(resource).is_some_and(|redis| redis.identity() == *server)
         };
         let others = homes.iter().filter(|(resource, server)| !is_known(resource, server));
         let moved = self.homes.named.keys().filter(|resource| !homes.contains_key(*resource));
@@ -89,29 +85,21 @@ impl Stores {
         Ok(())
     }
 
-    fn home(&self, resource: &ResourceName) -> Result<Home, KvError> {
+    fn home(&self, resource: &ResourceName) -> Result<Backend<'_>, KvError> {
         if self.homes.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains(resource) {
             return Err(KvError::Elsewhere(resource.clone()));
         }
-        Ok(self.homes.named.get(resource).map_or(Home::Postgres, |number| Home::Redis(*number)))
+        let named = self.homes.named.get(resource);
+        Ok(named.map_or(Backend::Postgres(&self.postgres), Backend::Redis))
     }
 
     /// Whether a resource lies in PostgreSQL, as it has to for objects.
     pub fn is_in_postgres(&self, resource: &ResourceName) -> Result<bool, KvError> {
-        Ok(self.home(resource)? == Home::Postgres)
+        Ok(matches!(self.home(resource)?, Backend::Postgres(_)))
     }
 
-    fn backend(&self, home: Home) -> Backend<'_> {
-        match home {
-            Home::Redis(number) => {
-                self.servers.get(number).map_or(Backend::Postgres(&self.postgres), Backend::Redis)
-            }
-            Home::Postgres => Backend::Postgres(&self.postgres),
-        }
-    }
-
-    fn all(&self) -> impl Iterator<Item = Home> {
-        std::iter::once(Home::Postgres).chain((0..self.servers.len()).map(Home::Redis))
+    fn all(&self) -> impl Iterator<Item = Backend<'_>> {
+        std::iter::once(Backend::Postgres(&self.postgres)).chain(self.servers.iter().map(Backend::Redis))
     }
 
     pub(crate) async fn read(
@@ -119,7 +107,7 @@ impl Stores {
         resource: &ResourceName,
         places: &[Place],
     ) -> Result<Vec<Option<Entry>>, KvError> {
-        match self.backend(self.home(resource)?) {
+        match self.home(resource)? {
             Backend::Postgres(store) => store.read(resource, places).await,
             Backend::Redis(redis) => redis.read(resource, places).await,
         }
@@ -131,7 +119,7 @@ impl Stores {
         range: &Range,
         limit: usize,
     ) -> Result<Vec<(Key, Entry)>, KvError> {
-        match self.backend(self.home(resource)?) {
+        match self.home(resource)? {
             Backend::Postgres(store) => store.scan(resource, range, limit).await,
             Backend::Redis(redis) => redis.scan(resource, range, limit).await,
         }
@@ -196,16 +184,16 @@ impl Stores {
         }
         let Some((home, part)) = changes else { return checked_elsewhere.map(|()| Committed::Now) };
         match checked_elsewhere {
-            Ok(()) => commit::commit(self.backend(home), caller, &part).await,
+            Ok(()) => commit::commit(home, caller, &part).await,
             // It may have been committed when it was asked for before.
-            Err(KvError::Conflict) => commit::give_up(self.backend(home), caller).await,
+            Err(KvError::Conflict) => commit::give_up(home, caller).await,
             Err(error) => Err(error),
         }
     }
 
     /// Whether what a call saw in a store that it does not change is still so.
-    async fn check(&self, home: Home, caller: &Caller, part: &Part<'_>) -> Result<(), KvError> {
-        match commit::commit(self.backend(home), caller, part).await {
+    async fn check(&self, home: Backend<'_>, caller: &Caller, part: &Part<'_>) -> Result<(), KvError> {
+        match commit::commit(home, caller, part).await {
             Ok(_) => Ok(()),
             // It changes nothing.
             Err(KvError::Unacknowledged(error)) => Err(KvError::Unavailable(error)),
@@ -217,9 +205,13 @@ impl Stores {
     /// came to: [`Committed::Before`] if it took effect, [`KvError::Conflict`] if none did or will.
     pub async fn give_up(&self, caller: &Caller) -> Result<Committed, KvError> {
         let mut asked = JoinSet::new();
-        for home in self.all() {
+        for number in 0..self.all().count() {
             let (stores, caller) = (self.clone(), caller.clone());
-            asked.spawn(async move { commit::give_up(stores.backend(home), &caller).await });
+            asked.spawn(async move {
+                let home = stores.all().nth(number);
+                let home = home.ok_or(KvError::Unacknowledged(StoreError::NoConnection))?;
+                commit::give_up(home, &caller).await
+            });
         }
         let mut unknown = None;
         while let Some(answer) = asked.join_next().await {

@@ -325,7 +325,8 @@ async fn rights_that_are_missing_are_found_before_anything_is_written() {
 #[tokio::test]
 async fn the_rights_that_the_documentation_names_are_enough() {
     let operations = include_str!("../../../../docs/operations.md");
-    let rights = operations.split_once("The user needs\n`").unwrap().1.split_once('`').unwrap().0;
+    let rights = operations.split_once("`~mfaas").unwrap().1.split_once('`').unwrap().0;
+    let rights = format!("~mfaas{rights}");
     let mut world = World::new(Kind::Redis).await;
     let redis = world.redis.as_ref().unwrap();
     let mut user = vec!["ACL", "SETUSER", "mfaas", "on", ">hidden"];
