@@ -162,9 +162,18 @@ async fn objects_are_refused_where_redis_is_named_for_them() {
         assert_eq!(node.outcome(call).await.0, Err(1205), "{request:?}");
     }
     // Where they lie in PostgreSQL a change of them is one there.
-    let put = ObjectRequest::Put { name: b"k", upload: None, bytes: b"v" }.encode(0);
-    node.operate_on("photos", (call, 7), ResourceKind::Object, WRITE, put).await;
+    let photo = ObjectRequest::Put { name: b"k", upload: None, bytes: b"v" }.encode(0);
+    node.operate_on("photos", (call, 7), ResourceKind::Object, WRITE, photo).await;
     node.outcome(call).await.0.unwrap();
     assert_eq!(node.does(call, WRITE, &KvRequest::Delete { key: b"k" }).await.0, Err(1218));
+    assert_eq!(node.commits(call).await, CommitResult::Done);
+    let (call, _) = node.begin("acme").await;
+    node.does(call, WRITE, &put("k", b"v")).await.0.unwrap();
+    for request in
+        [ObjectRequest::Put { name: b"k", upload: None, bytes: b"v" }, ObjectRequest::Delete { name: b"k" }]
+    {
+        node.operate_on("photos", (call, 7), ResourceKind::Object, WRITE, request.encode(0)).await;
+        assert_eq!(node.outcome(call).await.0, Err(1218), "{request:?}");
+    }
     assert_eq!(node.commits(call).await, CommitResult::Done);
 }
