@@ -41,6 +41,9 @@ $$;
 CREATE TRIGGER entries_elsewhere AFTER INSERT ON entries
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION look_for_homes();
 
--- Records of changes in other stores come here later, each once: a call has changed things in one store alone.
-ALTER TABLE audit ADD COLUMN number integer;
-CREATE UNIQUE INDEX audit_moved ON audit (call, number) WHERE number IS NOT NULL;
+-- Calls whose audit records have come here from other stores: those of a call come together, and once. As old as its records get.
+CREATE TABLE moved_calls (
+    call     uuid        PRIMARY KEY,
+    moved_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX moved_calls_by_time ON moved_calls (moved_at);

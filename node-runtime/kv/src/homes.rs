@@ -54,21 +54,24 @@ impl Store {
         Err(KvError::Busy)
     }
 
-    /// Writes audit records that have no other place by now, those that are not there yet.
+    /// Writes audit records of calls, with all of a call, unless they are there.
     pub(crate) async fn keep_audit(&self, records: &[AuditRecord]) -> Result<(), KvError> {
         let texts = |of: fn(&AuditRecord) -> &str| records.iter().map(of).collect::<Vec<_>>();
         let insert = sqlx::query(
-            "INSERT INTO audit (at, call, number, tenant, function, version, trace, resource, key_sha256, operation, bytes)
-             SELECT to_timestamp(at_ms / 1000.0), call, number, tenant, function, version, trace, resource, sha256(key),
-                 operation, bytes
-             FROM unnest($1::bigint[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-                 $8::text[], $9::bytea[], $10::text[], $11::integer[])
-                 AS moved (at_ms, call, number, tenant, function, version, trace, resource, key, operation, bytes)
-             ON CONFLICT (call, number) WHERE number IS NOT NULL DO NOTHING",
+            "WITH moved AS (
+                 SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
+                     $8::bytea[], $9::text[], $10::integer[])
+                     AS moved (at_ms, call, tenant, function, version, trace, resource, key, operation, bytes)
+             ), fresh AS (
+                 INSERT INTO moved_calls (call) SELECT DISTINCT call FROM moved ORDER BY call
+                 ON CONFLICT DO NOTHING RETURNING call
+             )
+             INSERT INTO audit (at, call, tenant, function, version, trace, resource, key_sha256, operation, bytes)
+             SELECT to_timestamp(at_ms / 1000.0), call, tenant, function, version, trace, resource, sha256(key), operation, bytes
+             FROM moved WHERE call IN (SELECT call FROM fresh)",
         )
         .bind(records.iter().map(|record| record.at_ms).collect::<Vec<_>>())
         .bind(records.iter().map(|record| record.caller.call).collect::<Vec<_>>())
-        .bind(records.iter().map(|record| record.number).collect::<Vec<_>>())
         .bind(texts(|record| record.caller.tenant.as_str()))
         .bind(texts(|record| record.caller.function.as_str()))
         .bind(records.iter().map(|record| i64::from(record.caller.version.get())).collect::<Vec<_>>())

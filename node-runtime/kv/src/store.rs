@@ -233,9 +233,14 @@ impl Store {
             "DELETE FROM audit WHERE id IN
                  (SELECT id FROM audit WHERE at < now() - $2 * interval '1 day' ORDER BY at LIMIT $1)",
         );
+        let moved = sqlx::query(
+            "DELETE FROM moved_calls WHERE call IN
+                 (SELECT call FROM moved_calls WHERE moved_at < now() - $2 * interval '1 day' ORDER BY moved_at LIMIT $1)",
+        );
         Ok(Swept {
             entries: self.change(entries.bind(SWEPT_MAX)).await?,
-            commits: self.change(commits.bind(SWEPT_MAX).bind(COMMITS_KEPT)).await?,
+            commits: self.change(commits.bind(SWEPT_MAX).bind(COMMITS_KEPT)).await?
+                + self.change(moved.bind(SWEPT_MAX).bind(f64::from(audit_days))).await?,
             audit: self.change(audit.bind(SWEPT_MAX).bind(f64::from(audit_days))).await?,
         })
     }

@@ -16,8 +16,6 @@ pub(crate) struct AuditRecord {
     pub(crate) caller: Caller,
     /// When it took effect, in ms since 1970.
     pub(crate) at_ms: i64,
-    /// Its number among the changes of its call: with the call no other record has the same.
-    pub(crate) number: i32,
     pub(crate) resource: ResourceName,
     pub(crate) key: Vec<u8>,
     pub(crate) operation: &'static str,
@@ -66,20 +64,19 @@ pub(super) fn decode(id: &str, fields: &[Vec<u8>]) -> Option<Vec<AuditRecord>> {
         version: VersionNumber::new(of_call.get("version")?.parse().ok()?).ok()?,
         trace: of_call.get("trace").map(|trace| (*trace).to_owned()),
     };
-    let record = |(number, (operation, resource, value)): (usize, (&str, &str, &Vec<u8>))| {
+    let record = |(operation, resource, value): (&str, &str, &Vec<u8>)| {
         let operation = [PUT, DELETE].into_iter().find(|known| *known == operation)?;
         let (bytes, key) = value.split_first_chunk()?;
         Some(AuditRecord {
             caller: caller.clone(),
             at_ms,
-            number: i32::try_from(number).ok()?,
             resource: resource.parse().ok()?,
             key: key.to_vec(),
             operation,
             bytes: i32::from_be_bytes(*bytes),
         })
     };
-    changes.into_iter().enumerate().map(record).collect()
+    changes.into_iter().map(record).collect()
 }
 
 #[cfg(test)]
