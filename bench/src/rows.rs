@@ -152,12 +152,13 @@ pub const ISOLATION: [Planned; 5] = [
 ];
 
 /// Every row about functions with data.
-pub const DATA: [Planned; 7] = [
+pub const DATA: [Planned; 8] = [
     Planned { name: "suspend", measure: |kit, plan| alone(suspend::row(kit, plan)) },
     Planned { name: "call", measure: |kit, plan| alone(data::call(kit, plan)) },
     Planned { name: "cache", measure: |kit, plan| alone(data::cache(kit, plan)) },
     Planned { name: "broker", measure: |kit, plan| alone(data::broker(kit, plan)) },
     Planned { name: "kv", measure: |kit, plan| alone(data::kv(kit, plan)) },
+    Planned { name: "redis", measure: |kit, plan| alone(data::redis(kit, plan)) },
     Planned { name: "object", measure: |kit, plan| alone(data::object(kit, plan)) },
     Planned { name: "volume", measure: |kit, plan| alone(data::volume(kit, plan)) },
 ];

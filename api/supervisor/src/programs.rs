@@ -200,11 +200,8 @@ impl Programs<'_> {
         let node = rustix::process::geteuid().is_root().then(|| Role::Node.user().to_owned());
         let [http_file, redis_file] = [&self.config.http_file, &self.config.redis_file]
             .map(|file| file.as_ref().map(|file| file.display().to_string()));
-        let settings = [
-            ("MFAAS_BROKER_USERS", node),
-            ("MFAAS_HTTP_FILE", http_file),
-            ("MFAAS_REDIS_FILE", redis_file),
-        ];
+        let settings =
+            [("MFAAS_BROKER_USERS", node), ("MFAAS_HTTP_FILE", http_file), ("MFAAS_REDIS_FILE", redis_file)];
         inherited(with_settings(self.with_metrics(launch, 7), settings), &BOUND_VARIABLES)
     }
 

@@ -10,8 +10,8 @@ use super::{Lane, Plan, Workers, alternate, single_calls};
 use crate::functions::Kind;
 use crate::report::{Bound, Row};
 use crate::sides::bare::{Bare, Mode};
-use crate::sides::mfaas::{CALLED, Data};
-use crate::sides::{Kit, Latency};
+use crate::sides::mfaas::{CALLED, Data, Reached};
+use crate::sides::{Kit, Latency, Side};
 
 /// Bytes of a value.
 const VALUE_BYTES: u64 = 100;
@@ -28,6 +28,7 @@ const BROKER_RATIO_MAX: f64 = 2.0;
 const PAGE_US_MAX: f64 = 2.0;
 /// By the clients.
 const DATABASE_RATIO_MAX: f64 = 1.1;
+const REDIS_RATIO_MAX: f64 = 1.2;
 const OBJECT_RATIO_MAX: f64 = 1.05;
 
 const NONE: &str = "no operation";
@@ -40,7 +41,7 @@ const BARE: &str = "bare ring";
 pub(super) fn call(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let mut row = Row::new("call", "another function of the tenant, with 64 B, by the dispatcher");
     let functions = [(CALLED, Kind::get(0)), ("many", Kind::call(MORE))];
-    let data = Data::start(kit, worker(kit, plan), ResourceKind::Cache, &functions)?;
+    let data = Data::start(kit, worker(kit, plan), Reached::to(ResourceKind::Cache), &functions)?;
     let calls = plan.size(500, 20);
     let lanes = vec![
         of_calls(kit, &mut row, &data, (NONE, CALLED), calls),
@@ -58,7 +59,7 @@ pub(super) fn call(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
 pub(super) fn cache(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let mut row = Row::new("cache", "a value of 100 B of a cache of the node");
     let functions = [("put", Kind::put(VALUE_BYTES)), ("none", Kind::get(0)), ("many", Kind::get(MORE))];
-    let data = Data::start(kit, worker(kit, plan), ResourceKind::Cache, &functions)?;
+    let data = Data::start(kit, worker(kit, plan), Reached::to(ResourceKind::Cache), &functions)?;
     let calls = plan.size(500, 20);
     let lanes = vec![
         of_calls(kit, &mut row, &data, (NONE, "none"), calls),
@@ -75,7 +76,7 @@ pub(super) fn cache(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
 pub(super) fn broker(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let mut row = Row::new("broker", "a value of 100 B that the call has seen already, at the broker");
     let functions = [("put", Kind::put(VALUE_BYTES)), ("one", Kind::get(1)), ("many", Kind::get(1 + MORE))];
-    let data = Data::start(kit, worker(kit, plan), ResourceKind::Kv, &functions)?;
+    let data = Data::start(kit, worker(kit, plan), Reached::to(ResourceKind::Kv), &functions)?;
     let calls = plan.size(200, 10);
     let bare = Bare::start(kit, Mode::Plain, Kind::EMPTY, 1);
     let lanes = vec![
@@ -94,11 +95,29 @@ pub(super) fn broker(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
 
 /// A value of PostgreSQL.
 pub(super) fn kv(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
-    let mut row = Row::new("kv", "a value of 100 B of PostgreSQL");
+    let row = Row::new("kv", "a value of 100 B of PostgreSQL");
+    one_value(kit, plan, row, Reached::to(ResourceKind::Kv), DATABASE_RATIO_MAX, Data::database_client)
+}
+
+/// A value of Redis.
+pub(super) fn redis(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
+    let row = Row::new("redis", "a value of 100 B of Redis");
+    one_value(kit, plan, row, Reached::REDIS, REDIS_RATIO_MAX, Data::redis_client)
+}
+
+/// A value of a store, beside a client of it.
+fn one_value<C: Side>(
+    kit: &Kit,
+    plan: &Plan,
+    mut row: Row,
+    reached: Reached,
+    ratio_max: f64,
+    client: impl FnOnce(&Data) -> anyhow::Result<C>,
+) -> anyhow::Result<Row> {
     let functions = [("put", Kind::put(VALUE_BYTES)), ("none", Kind::get(0)), ("one", Kind::get(1))];
-    let data = Data::start(kit, worker(kit, plan), ResourceKind::Kv, &functions)?;
+    let data = Data::start(kit, worker(kit, plan), reached, &functions)?;
     let calls = plan.size(500, 20);
-    let client = data.database_client();
+    let client = client(&data);
     let lanes = vec![
         of_calls(kit, &mut row, &data, (NONE, "none"), calls),
         of_calls(kit, &mut row, &data, (ONE, "one"), calls),
@@ -109,7 +128,7 @@ pub(super) fn kv(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let get = each(&p50(ONE), &p50(NONE), 1);
     row.measure("a get, p50", "µs", get.clone());
     row.measure(format!("{CLIENT} p50"), "µs", p50(CLIENT));
-    row.ratio(format!("a get / {CLIENT}"), &get, &p50(CLIENT)).aim(Bound::AtMost, DATABASE_RATIO_MAX);
+    row.ratio(format!("a get / {CLIENT}"), &get, &p50(CLIENT)).aim(Bound::AtMost, ratio_max);
     Ok(row)
 }
 
@@ -122,7 +141,7 @@ pub(super) fn object(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
         ("one", Kind::read_object(1)),
         ("many", Kind::read_object(1 + MORE)),
     ];
-    let data = Data::start(kit, worker(kit, plan), ResourceKind::Object, &functions)?;
+    let data = Data::start(kit, worker(kit, plan), Reached::to(ResourceKind::Object), &functions)?;
     let calls = plan.size(100, 5);
     let client = data.object_client();
     let lanes = vec![
@@ -148,7 +167,7 @@ pub(super) fn volume(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let mut row = Row::new("volume", "4 KiB of a file in a directory, in the page cache");
     let functions =
         [("put", Kind::WRITE_FILE), ("one", Kind::read_file(1)), ("many", Kind::read_file(1 + MORE))];
-    let data = Data::start(kit, worker(kit, plan), ResourceKind::Volume, &functions)?;
+    let data = Data::start(kit, worker(kit, plan), Reached::to(ResourceKind::Volume), &functions)?;
     let calls = plan.size(100, 5);
     let lanes = vec![
         of_calls(kit, &mut row, &data, (ONE, "one"), calls),

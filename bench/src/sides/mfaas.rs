@@ -27,7 +27,7 @@ use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create}
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use callers::{Callers, Shown};
-pub use data::{CALLED, Data};
+pub use data::{CALLED, Data, Reached};
 pub use executor::{InExecutor, InProcess, Kept, Kill, LOOK_US, Loaded, WaitingInExecutor};
 pub use node::{DISPATCHER_THREAD, INGRESS_THREADS, Node, become_program, on_cores};
 pub use site::{BulkTarget, More, Pools, Site, Target, Tenant};

@@ -1,10 +1,14 @@
 //! Data of functions, from the grant to the commit: what is admitted, what takes effect, and what does not.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::fs::Permissions;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mfaas_harness::{Answer, Program, Stack, package, wait_for};
+use mfaas_test_redis::RedisServer;
 
 const COUNTER: &str = r#"
 use std::time::Duration;
@@ -62,6 +66,78 @@ fn count(stack: &Stack, key: &str) -> String {
     call(stack, &format!("get {key}")).text()
 }
 
+/// What calls of the counter that succeed change takes effect, and nothing else.
+fn takes_effect_at_once(stack: &Stack) {
+    assert_eq!(count(stack, "n"), "None");
+    assert_eq!((call(stack, "add").text(), count(stack, "n")), ("1".to_owned(), "Some(1)".to_owned()));
+    assert_eq!(call(stack, "fail n").status, 500);
+    assert_eq!(call(stack, "panic n").code(), "MF0802");
+    assert_eq!(count(stack, "n"), "Some(1)");
+    assert_eq!(call(stack, "many m").text(), "Some(0) 100");
+
+    // Calls that meet run again, and each counts once.
+    let counted = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let answer = call(stack, "slow meet");
+                    if answer.status == 200 {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        assert_eq!(answer.code(), "MF1204", "{}", answer.text());
+                    }
+                }
+            });
+        }
+    });
+    let counted = counted.into_inner();
+    assert_eq!(count(stack, "meet"), format!("Some({counted})"));
+    assert!(counted >= 30, "{counted} of 60 calls succeeded");
+}
+
+/// The group of the broker's user, where programs run as users of their own.
+fn broker_group() -> Option<u32> {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let user = users.lines().find_map(|user| user.strip_prefix("mfaas-broker:"))?;
+    user.split(':').nth(2).map(|group| group.parse().unwrap())
+}
+
+#[test]
+fn data_in_redis_is_changed_as_other_data_is() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let redis = RedisServer::start(&["--port", &port, "--requirepass", "password-of-the-site"]);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    let file = directory.path().join("redis.toml");
+    let lies = format!(
+        "[redis.site]\nurl = \"redis://:password-of-the-site@127.0.0.1:{port}\"\nresources = [\"counts\"]\n"
+    );
+    std::fs::write(&file, lies).unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        let group = broker_group().or_else(|| {
+            // The first installation of a machine makes the users.
+            drop(Stack::start());
+            broker_group()
+        });
+        std::os::unix::fs::chown(&file, None, group).unwrap();
+    }
+    let file = file.to_str().unwrap().to_owned().leak();
+    let stack = Stack::start_with(vec!["--default-access", "public", "--redis-file", file].leak());
+    stack.grant("counts", "kv", "write");
+    let counter = package("counter", COUNTER, MANIFEST);
+    let _ = stack.deploy(counter.path()).ok();
+    takes_effect_at_once(&stack);
+    let in_redis = |command: &[&str]| {
+        redis.cli(&[&["--no-auth-warning", "-a", "password-of-the-site"], command].concat())
+    };
+    assert_eq!(in_redis(&["EXISTS", "mfaas:{kv}:entry:counts:n"]), "1");
+    wait_for("the audit records to be moved", Duration::from_secs(30), || {
+        in_redis(&["XLEN", "mfaas:{kv}:outbox"]) == "0"
+    });
+}
+
 #[test]
 fn data_is_granted_admitted_changed_at_once_and_revoked() {
     let stack = Stack::start();
@@ -77,33 +153,7 @@ fn data_is_granted_admitted_changed_at_once_and_revoked() {
     let deployed = stack.deploy(counter.path()).ok();
     assert!(deployed.stderr.contains("also writes"), "{}", deployed.stderr);
 
-    // What succeeded is there, and nothing else.
-    assert_eq!(count(&stack, "n"), "None");
-    assert_eq!((call(&stack, "add").text(), count(&stack, "n")), ("1".to_owned(), "Some(1)".to_owned()));
-    assert_eq!(call(&stack, "fail n").status, 500);
-    assert_eq!(call(&stack, "panic n").code(), "MF0802");
-    assert_eq!(count(&stack, "n"), "Some(1)");
-    assert_eq!(call(&stack, "many m").text(), "Some(0) 100");
-
-    // Calls that meet run again, and each counts once.
-    let counted = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                for _ in 0..10 {
-                    let answer = call(&stack, "slow meet");
-                    if answer.status == 200 {
-                        counted.fetch_add(1, Ordering::Relaxed);
-                    } else {
-                        assert_eq!(answer.code(), "MF1204", "{}", answer.text());
-                    }
-                }
-            });
-        }
-    });
-    let counted = counted.into_inner();
-    assert_eq!(count(&stack, "meet"), format!("Some({counted})"));
-    assert!(counted >= 30, "{counted} of 60 calls succeeded");
+    takes_effect_at_once(&stack);
 
     // Deleted tenants' and others' functions aside: the grant alone decides, now.
     let _ = stack.cli(["resource", "revoke", "counts", "--tenant", "default"]).ok();

@@ -75,6 +75,7 @@ impl Script {
             memory_bytes: 0,
             frame: &frame,
             resumes: false,
+            may_ask: self.submitted.is_multiple_of(2),
         };
         if self.host.submit(call).is_ok() {
             self.called.push_back(frame);
@@ -94,6 +95,10 @@ impl Script {
         if takes {
             bytes = self.worker.take_frame(&mut self.buffer).expect("the buffer holds every frame");
         }
+        // Nobody looks meanwhile, so a benign word is as the worker left it.
+        self.worker.set_ask_us(0);
+        let told = self.worker.ask(b"question", &mut [0; 64]);
+        assert!(matches!(told, Ok(None)) || !self.benign, "nobody has told anything");
         let answer = Answer {
             status: Status::Ok,
             cold: false,
@@ -113,6 +118,13 @@ impl Script {
         let _ = (self.host.worker_state(), self.host.watch_deadline(), self.host.oldest_in_flight());
         let ready = wait_any(&[self.host.bell()], Duration::ZERO, || self.host.is_ready());
         assert!(ready.is_ok(), "no time is no error");
+        let mut question = Vec::new();
+        if let Ok(Some(call_id)) = self.host.question(&mut question) {
+            assert!(!self.benign, "every question was taken back");
+            assert_eq!(call_id, self.collected, "names are the host's own");
+            assert!(question.len() <= FRAME_BYTES_MAX);
+            self.host.tell(Some(&question));
+        }
         let collected = self.host.collect(&mut self.done);
         assert!(collected.is_ok() || !self.benign, "a benign worker breaks the protocol");
         assert!(self.done.response.len() <= FRAME_BYTES_MAX);

@@ -1,7 +1,9 @@
 //! A node with a data broker of its own over a PostgreSQL of its own, and functions of one tenant that reach the same resource.
 //!
-//! Beside it the clients that a function has no need of: of the same database, and of the same directory of objects.
+//! Beside it the clients that a function has no need of: of the same database, of the same Redis server, and of the same directory of
+//! objects.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use mfaas_ident::{Binding, Bindings, DataAccess, FunctionBinding, ResourceBinding, ResourceKind};
 use mfaas_test_postgres::{Cluster, OWNER};
+use mfaas_test_redis::RedisServer;
 use object_store::ObjectStoreExt as _;
 use object_store::local::LocalFileSystem;
 
@@ -23,6 +26,8 @@ use crate::sys::{pin, pin_to, stamp};
 
 /// What all functions bind, and what they call it.
 const RESOURCE: &str = "bench-data";
+/// The same where it lies in Redis.
+const IN_REDIS: &str = "bench-redis";
 const BINDING: &str = "data";
 /// What the one that calls another binds as well, after that in the order of the names.
 const CALLEE: &str = "other";
@@ -46,28 +51,46 @@ pub struct Data {
     database: Database,
 }
 
-/// A database, and where objects lie beside it.
+/// A database, where objects lie beside it, and a Redis server where one is needed.
 struct Database {
     cluster: Cluster,
     name: String,
     directory: tempfile::TempDir,
+    redis: Option<RedisServer>,
+}
+
+/// What functions bind.
+#[derive(Debug, Clone, Copy)]
+pub struct Reached {
+    kind: ResourceKind,
+    resource: &'static str,
+}
+
+impl Reached {
+    /// Key-value data in Redis.
+    pub const REDIS: Self = Self { kind: ResourceKind::Kv, resource: IN_REDIS };
+
+    /// A resource of this kind, where it lies unless an operator says otherwise.
+    pub fn to(kind: ResourceKind) -> Self {
+        Self { kind, resource: RESOURCE }
+    }
 }
 
 /// The broker; it ends with this value.
 struct Broker(Child);
 
 impl Data {
-    /// Starts it, with functions that reach a resource of this kind: first one that puts there what others look at, which has
+    /// Starts it, with functions that reach this: first one that puts there what others look at, which has
     /// done so then. Of one worker that has a core for itself, where one is named.
     pub fn start(
         kit: &Kit,
         own_core: Option<usize>,
-        resource: ResourceKind,
+        reached: Reached,
         functions: &[(&str, Kind)],
     ) -> anyhow::Result<Self> {
-        let database = Database::start(kit)?;
+        let database = Database::start(kit, reached.resource == IN_REDIS)?;
         let broker = Broker::start(kit, &database)?;
-        let deployed = functions.iter().map(|(name, kind)| deployed(kit, resource, name, *kind));
+        let deployed = functions.iter().map(|(name, kind)| deployed(kit, reached, name, *kind));
         let deployed: Vec<Deployed> = deployed.collect::<anyhow::Result<_>>()?;
         let mut variables: Vec<Variable> = vec![("MFAAS_BROKER_SOCKET", database.socket().into())];
         variables.extend(own_core.into_iter().flat_map(of_one_worker));
@@ -93,6 +116,13 @@ impl Data {
         Ok(DatabaseClient { client, get })
     }
 
+    /// The same value by a client of the Redis server.
+    pub fn redis_client(&self) -> anyhow::Result<RedisClient> {
+        let server = self.database.redis.as_ref().context("nothing lies in Redis")?;
+        let connection = redis::Client::open(server.url())?.get_connection().context("connect to Redis")?;
+        Ok(RedisClient(connection))
+    }
+
     /// The same object by a client of the directory.
     pub fn object_client(&self) -> anyhow::Result<ObjectClient> {
         let objects = self.database.objects();
@@ -104,9 +134,10 @@ impl Data {
 }
 
 /// A function that reaches the resource.
-fn deployed(kit: &Kit, kind: ResourceKind, name: &str, does: Kind) -> anyhow::Result<Deployed> {
+fn deployed(kit: &Kit, reached: Reached, name: &str, does: Kind) -> anyhow::Result<Deployed> {
     let image = kit.functions.file(Form::Data, &does.constants(0));
-    let resource = ResourceBinding { kind, resource: RESOURCE.parse()?, access: DataAccess::Write };
+    let Reached { kind, resource } = reached;
+    let resource = ResourceBinding { kind, resource: resource.parse()?, access: DataAccess::Write };
     let mut bindings = Bindings::from([(BINDING.parse()?, Binding::Resource(resource))]);
     if does.kind == CALL {
         bindings.insert(CALLEE.parse()?, Binding::Function(FunctionBinding::new(CALLED.parse()?)));
@@ -117,18 +148,28 @@ fn deployed(kit: &Kit, kind: ResourceKind, name: &str, does: Kind) -> anyhow::Re
 
 impl Database {
     /// Starts it on both cores, as the node is.
-    fn start(kit: &Kit) -> anyhow::Result<Self> {
+    fn start(kit: &Kit, with_redis: bool) -> anyhow::Result<Self> {
         ensure!(Path::new(POSTGRESQL).is_dir(), "PostgreSQL is not installed at {POSTGRESQL}");
         pin_to(&kit.cores.both())?;
         let cluster = Cluster::start();
+        let redis = with_redis.then(|| RedisServer::start(&[]));
         pin(kit.cores.caller)?;
         let name = cluster.create_database();
         let directory = tempfile::tempdir().context("a directory for the broker")?;
-        Ok(Self { cluster, name, directory })
+        Ok(Self { cluster, name, directory, redis })
     }
 
     fn socket(&self) -> PathBuf {
         self.directory.path().join("broker.sock")
+    }
+
+    /// Which resource lies in the Redis server, as a broker reads it.
+    fn redis_file(&self, server: &RedisServer) -> anyhow::Result<PathBuf> {
+        let file = self.directory.path().join("redis.toml");
+        let lies = format!("[redis.bench]\nurl = \"{}\"\nresources = [\"{IN_REDIS}\"]\n", server.url());
+        std::fs::write(&file, lies).context("write which resources lie in Redis")?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
+        Ok(file)
     }
 
     fn objects(&self) -> PathBuf {
@@ -147,7 +188,9 @@ impl Broker {
             std::fs::create_dir(directory).context("a directory for objects or files")?;
         }
         let url = |directory: PathBuf| format!("file://{}", directory.display());
+        let redis = database.redis.as_ref().map(|server| database.redis_file(server)).transpose()?;
         let child = on_cores(kit, (&kit.programs.broker()?, &[]), &kit.cores.both())?
+            .envs(redis.map(|file| ("MFAAS_REDIS_FILE", file)))
             .env("MFAAS_BROKER_SOCKET", database.socket())
             .env("MFAAS_DATA_DATABASE_URL", database.cluster.url(&database.name, OWNER))
             .env("MFAAS_OBJECTS_URL", url(database.objects()))
@@ -222,6 +265,24 @@ impl Side for DatabaseClient {
         let is_there = value.last() == Some(&7);
         let answered = stamp();
         ensure!(is_there, "the database has another value");
+        Ok(Timing { sent, answered })
+    }
+}
+
+/// A client of the Redis server.
+pub struct RedisClient(redis::Connection);
+
+impl Side for RedisClient {
+    fn protections(&self) -> String {
+        "none: a client in this process, over one connection to the server's socket".to_owned()
+    }
+
+    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
+        let key = format!("mfaas:{{kv}}:entry:{IN_REDIS}:key");
+        let sent = stamp();
+        let value: Vec<u8> = redis::cmd("GET").arg(key).query(&mut self.0).context("ask Redis")?;
+        let answered = stamp();
+        ensure!(value.last() == Some(&7), "Redis has another value");
         Ok(Timing { sent, answered })
     }
 }
