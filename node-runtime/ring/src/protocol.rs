@@ -13,8 +13,8 @@
 //! "is there a sleeper" costs a fence, so where it stands is the caller's choice ([`crate::barrier`]).
 //!
 //! **Ask and tell.** The worker of a call that is not answered may ask the host for something, and wait a moment. One word says whose
-//! the question is: the host takes it over before it reads it, and the worker takes it back only if the host has not. So a
-//! question is answered or taken back, and what it carries is never written by both.
+//! the question is: the host takes it over before it reads it, and the worker withdraws it only if the host has not. So a
+//! question is answered or withdrawn, and what it carries is never written by both.
 //!
 //! It must never depend on what the peer does for anything but when a wait ends.
 
@@ -144,8 +144,8 @@ pub(crate) fn hear(question: &impl Word<u64>) -> Heard {
     }
 }
 
-/// Takes a question of so many bytes back; not if the host has taken it.
-pub(crate) fn take_back(question: &impl Exchange, bytes: u32) -> bool {
+/// Withdraws a question of so many bytes; not if the host has taken it.
+pub(crate) fn withdraw_question(question: &impl Exchange, bytes: u32) -> bool {
     question.exchange(Asking::Asked.word(bytes), Asking::Nothing.word(0))
 }
 

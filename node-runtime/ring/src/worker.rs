@@ -14,7 +14,7 @@ use crate::layout::{
     FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, MAGIC, Part, VERSION, WorkerState, pack, unpack,
 };
 use crate::map::Mapping;
-use crate::protocol::{Heard, Turn, ask, forget, hear, look, publish, take_back};
+use crate::protocol::{Heard, Turn, ask, forget, hear, look, publish, withdraw_question};
 use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
 
 /// How long a worker looks for the next call before it sleeps, in microseconds, while it is keen: some times what a caller takes
@@ -369,7 +369,7 @@ impl Answering {
             match hear(word) {
                 Heard::Told(told) => break Some(told as usize),
                 Heard::Declined => break None,
-                Heard::NotYet if waited >= until_taken && take_back(word, bytes) => {
+                Heard::NotYet if waited >= until_taken && withdraw_question(word, bytes) => {
                     mapping.wipe(position, Part::Response, question.len());
                     return Ok(None);
                 }

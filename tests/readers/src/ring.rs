@@ -120,7 +120,7 @@ impl Script {
         assert!(ready.is_ok(), "no time is no error");
         let mut question = Vec::new();
         if let Ok(Some(call_id)) = self.host.question(&mut question) {
-            assert!(!self.benign, "every question was taken back");
+            assert!(!self.benign, "every question was withdrawn");
             assert_eq!(call_id, self.collected, "names are the host's own");
             assert!(question.len() <= FRAME_BYTES_MAX);
             self.host.tell(Some(&question));

@@ -80,7 +80,7 @@ fn a_question_without_an_answer_is_over() {
     let since = Instant::now();
     assert_eq!(worker.ask(b"question", &mut [0; 8]).expect("a benign host"), None, "nobody looks");
     assert!(since.elapsed() < LONG && is_clean());
-    assert_eq!(host.question(&mut Vec::new()).expect("a benign worker"), None, "it was taken back");
+    assert_eq!(host.question(&mut Vec::new()).expect("a benign worker"), None, "it was withdrawn");
     for told in [None, Some(b"question".repeat(2))] {
         std::thread::scope(|scope| {
             let worker = &worker;
