@@ -368,7 +368,7 @@ async fn join(broker: &Broker, call: &Call, data: &mut CallData, parent: &Call) 
         broker.data.absorb(&mut of_parent.transaction, transaction).map_err(|error| match error {
             KvError::Conflict => CommitResult::Conflict,
             KvError::SeveralStores { .. } => CommitResult::SeveralStores,
-            KvError::Elsewhere(_) => CommitResult::Unavailable,
+            KvError::Elsewhere(_) | KvError::Server { .. } => CommitResult::Unavailable,
             _ => CommitResult::TooMuch,
         })
     };

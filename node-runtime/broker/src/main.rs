@@ -124,6 +124,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         () = sweep(broker.store(), config.bounds.audit_days) => {}
         () = sweep_objects(&broker) => {}
         () = look_after(&broker) => {}
+        () = look_for_homes(&broker) => {}
         () = look_after_servers(&broker) => {}
         () = look_after_volumes(&broker) => {}
         signal = shutdown.requested() => tracing::info!(signal, "the broker stops"),
@@ -138,12 +139,22 @@ async fn open_data(store: Store, redis_file: Option<&Path>) -> Result<mfaas_kv::
     mfaas_kv::Stores::open(store, servers).await
 }
 
-/// Looks where resources lie, moves audit records from the servers to the database and removes there what has expired, again and again.
-async fn look_after_servers(broker: &Broker) {
+/// Reaches servers that were away and looks where resources lie, again and again.
+async fn look_for_homes(broker: &Broker) {
     loop {
+        if let Err(error) = broker.data.reach_servers().await {
+            tracing::error!(%error, "a Redis server is not used, and what lies there is refused");
+        }
         if let Err(error) = broker.data.renew_homes().await {
             tracing::warn!(%error, "it could not be looked up where resources lie");
         }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Moves audit records from the servers to the database and removes there what has expired, again and again.
+async fn look_after_servers(broker: &Broker) {
+    loop {
         match broker.data.move_audit().await {
             Ok(moved) => meters::audit_moved(moved),
             Err(error) => tracing::warn!(%error, "audit records wait at a Redis server; it is tried again"),

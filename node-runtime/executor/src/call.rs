@@ -380,7 +380,8 @@ impl Executor {
         while ran.end == End::Returned(WAITS) {
             // SAFETY: INV-EXECUTOR-2 and 6. Any numbers, which are checked before use.
             let asked = unsafe { (*self.call_memory.call()).response.body };
-            let Some(asked) = judge::bytes(&self.call_memory, sizes.arena, asked) else { break };
+            let asked = judge::bytes(&self.call_memory, sizes.arena, asked).filter(|asked| !asked.is_empty());
+            let Some(asked) = asked else { break };
             let (start, bytes) = self.call_memory.request();
             // SAFETY: INV-EXECUTOR-2. The request's place, apart from the arena, and no call runs.
             let place = unsafe { std::slice::from_raw_parts_mut(start, bytes) };

@@ -41,6 +41,17 @@ $$;
 CREATE TRIGGER entries_elsewhere AFTER INSERT ON entries
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION look_for_homes();
 
+-- True. Ends the statement if one of these resources lies in another store: what a call has seen of it here is no more than that nothing
+-- is here.
+CREATE FUNCTION lie_here(resources text[]) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM mfaas_data.homes h WHERE h.resource = ANY (resources)) THEN
+        RAISE EXCEPTION 'a resource that lies in another store' USING ERRCODE = 'MF002';
+    END IF;
+    RETURN true;
+END
+$$;
+
 -- Calls whose audit records have come here from other stores: those of a call come together, and once. As old as its records get.
 CREATE TABLE moved_calls (
     call     uuid        PRIMARY KEY,

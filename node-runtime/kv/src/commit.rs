@@ -11,8 +11,10 @@ use crate::store::{Caller, Committed};
 /// How often a commit is asked for that others stand in the way of, and what is paused longer each time, at most.
 const CONTENTION_TRIES: u32 = 12;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(10);
-/// How long it is asked for if its connections are lost. Those of a pool are found to be dead one by one.
+/// How long it is asked for if its connections are lost, and how long if it changes nothing. Those of a pool are found to be dead one by
+/// one.
 const LOST_MAX: Duration = Duration::from_secs(10);
+const CHECK_LOST_MAX: Duration = Duration::from_secs(3);
 const LOST_PAUSE: Duration = Duration::from_millis(5);
 
 /// Lets the changes of a call take effect in a store, if all that it saw there is still so; looks at that alone if it changes nothing.
@@ -23,6 +25,7 @@ pub(crate) async fn commit(
 ) -> Result<Committed, KvError> {
     let asked = Instant::now();
     let (mut tries, mut was_lost) = (0, false);
+    let lost_max = if part.writes() { LOST_MAX } else { CHECK_LOST_MAX };
     loop {
         let error = match backend.try_commit(caller, part, &mut was_lost).await {
             Ok(now) => return Ok(if now { Committed::Now } else { Committed::Before }),
@@ -41,7 +44,7 @@ pub(crate) async fn commit(
             Meaning::Contention if !was_lost => return Err(KvError::Busy),
             // It was not asked: there is no connection.
             Meaning::Lost | Meaning::Failed if !was_lost => return Err(KvError::Unavailable(error)),
-            Meaning::Lost | Meaning::Failed if asked.elapsed() < LOST_MAX => {
+            Meaning::Lost | Meaning::Failed if asked.elapsed() < lost_max => {
                 tokio::time::sleep(LOST_PAUSE).await;
             }
             Meaning::Contention | Meaning::Lost | Meaning::Failed => {

@@ -106,6 +106,23 @@ pub enum StoreError {
     NoConnection,
 }
 
+impl StoreError {
+    /// Whether a server is not there, or not yet, and is worth asking again.
+    pub(crate) fn is_away(&self) -> bool {
+        match self {
+            Self::NoConnection => true,
+            Self::Redis(error) => {
+                let is_loading = matches!(error.code(), Some("LOADING" | "MASTERDOWN"));
+                is_loading
+                    || error.is_connection_refusal()
+                    || error.is_connection_dropped()
+                    || error.is_timeout()
+            }
+            Self::Postgres(_) | Self::Unusable(_) => false,
+        }
+    }
+}
+
 /// What an error of a store means for what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
@@ -154,7 +171,7 @@ impl Meaning {
     pub(crate) fn of_redis(error: &redis::RedisError) -> Self {
         match (error.kind(), error.code()) {
             (_, Some("MFCONFLICT")) => Self::Conflict,
-            (_, Some("MFBUSY" | "BUSY")) => Self::Contention,
+            (_, Some("BUSY")) => Self::Contention,
             (redis::ErrorKind::Server(ServerErrorKind::TryAgain), _) => Self::Contention,
             (redis::ErrorKind::Server(_) | redis::ErrorKind::Extension, _) => Self::Failed,
             _ => Self::Lost,

@@ -1,10 +1,12 @@
 //! What PostgreSQL is told of other stores: which resources lie there, and the audit records of what was changed there.
 
+use std::collections::BTreeSet;
+
 use mfaas_ident::ResourceName;
 use uuid::Uuid;
 
 use crate::KvError;
-use crate::error::{Meaning, StoreError};
+use crate::error::Meaning;
 use crate::redis::AuditRecord;
 use crate::retry::read;
 use crate::store::Store;
@@ -20,42 +22,58 @@ impl Store {
         Ok(rows.into_iter().filter_map(|(name, server)| Some((name.parse().ok()?, server))).collect())
     }
 
-    /// A resource lies in this server from now on, and nowhere else: nobody writes to it here any more.
-    pub(crate) async fn claim_home(
+    /// These resources lie in this server from now on, and nowhere else: nobody writes to them here any more. All of them, or none.
+    pub(crate) async fn claim_homes(
         &self,
-        resource: &ResourceName,
+        resources: &BTreeSet<ResourceName>,
         server: Uuid,
         name: &str,
     ) -> Result<(), KvError> {
-        let wrong = |wrong| KvError::Server { server: name.to_owned(), wrong };
         for _ in 0..CLAIM_TRIES {
-            let claim = sqlx::query_scalar("SELECT claim_home($1, $2, $3)")
-                .bind(resource.as_str())
-                .bind(server)
-                .bind(name)
-                .fetch_one(&self.commits)
-                .await;
-            let home: Option<String> = match claim.map_err(StoreError::from) {
-                Ok(home) => home,
-                Err(error) if Meaning::of(&error) == Meaning::Contention => continue,
-                Err(error) => return Err(KvError::Unavailable(error)),
-            };
-            return match home.as_deref() {
-                None => Ok(()),
-                Some("") => Err(wrong(format!(
-                    "`{resource}` has entries in PostgreSQL: delete them there first, or leave it out of the file"
-                ))),
-                Some(other) => Err(wrong(format!(
-                    "`{resource}` lies in another server, which was called `{other}`; if this one is new or has lost \
-                     its data and that is meant so, delete its row from mfaas_data.homes"
-                ))),
-            };
+            match self.try_claim_homes(resources, server, name).await {
+                Err(KvError::Unavailable(error)) if Meaning::of(&error) == Meaning::Contention => {}
+                claimed => return claimed,
+            }
         }
         Err(KvError::Busy)
     }
 
-    /// Writes audit records of calls, with all of a call, unless they are there.
-    pub(crate) async fn keep_audit(&self, records: &[AuditRecord]) -> Result<(), KvError> {
+    async fn try_claim_homes(
+        &self,
+        resources: &BTreeSet<ResourceName>,
+        server: Uuid,
+        name: &str,
+    ) -> Result<(), KvError> {
+        let wrong = |wrong| Err(KvError::Server { server: name.to_owned(), wrong });
+        let mut claim = self.commits.begin().await.map_err(KvError::unavailable)?;
+        for resource in resources {
+            let home: Option<String> = sqlx::query_scalar("SELECT claim_home($1, $2, $3)")
+                .bind(resource.as_str())
+                .bind(server)
+                .bind(name)
+                .fetch_one(&mut *claim)
+                .await
+                .map_err(KvError::unavailable)?;
+            match home.as_deref() {
+                None => {}
+                Some("") => {
+                    return wrong(format!(
+                        "`{resource}` has entries in PostgreSQL: delete them there first, or leave it out of the file"
+                    ));
+                }
+                Some(other) => {
+                    return wrong(format!(
+                        "`{resource}` lies in another server, which was called `{other}`; if this one is new or has lost \
+                         its data and that is meant so, delete its row from mfaas_data.homes"
+                    ));
+                }
+            }
+        }
+        claim.commit().await.map_err(KvError::unavailable)
+    }
+
+    /// Writes audit records of calls, with all of a call, unless they are there: how many it wrote.
+    pub(crate) async fn keep_audit(&self, records: &[AuditRecord]) -> Result<u64, KvError> {
         let texts = |of: fn(&AuditRecord) -> &str| records.iter().map(of).collect::<Vec<_>>();
         let insert = sqlx::query(
             "WITH moved AS (
@@ -80,6 +98,6 @@ impl Store {
         .bind(records.iter().map(|record| &*record.key).collect::<Vec<_>>())
         .bind(texts(|record| record.operation))
         .bind(records.iter().map(|record| record.bytes).collect::<Vec<_>>());
-        self.change(insert).await.map(drop)
+        self.change(insert).await
     }
 }

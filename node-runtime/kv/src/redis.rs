@@ -35,7 +35,7 @@ const COMMITS_KEPT_MS: u64 = 24 * 3_600 * 1_000;
 /// Commits whose audit records wait; beyond it none takes effect.
 const OUTBOX_MAX: u64 = 1_000_000;
 /// Commits whose audit records are moved at once.
-const MOVED_MAX: usize = 256;
+const MOVED_MAX: usize = 64;
 /// Entries that one script removes, so that it does not hold up others.
 pub(crate) const SWEPT_MAX: u64 = 500;
 
@@ -50,17 +50,9 @@ pub(crate) struct Redis {
 
 impl Redis {
     /// Looks at a server, which has to be one that keeps what it is given.
-    pub(crate) async fn open(server: RedisServer) -> Result<Self, KvError> {
-        let name = server.name.clone();
-        let opened = Connections::open(server.name, server.client).await;
-        let wrong = |error| {
-            let wrong = match error {
-                StoreError::Unusable(what) => format!("it {what}"),
-                error => format!("it cannot be reached: {error}"),
-            };
-            KvError::Server { server: name, wrong }
-        };
-        Ok(Self { connections: Arc::new(opened.map_err(wrong)?) })
+    pub(crate) async fn open(server: &RedisServer) -> Result<Self, StoreError> {
+        let opened = Connections::open(server.name.clone(), server.client.clone()).await;
+        Ok(Self { connections: Arc::new(opened?) })
     }
 
     /// What the operator's file calls it.
@@ -71,6 +63,11 @@ impl Redis {
     /// A number that no other server has.
     pub(crate) fn identity(&self) -> Uuid {
         self.connections.identity()
+    }
+
+    /// Whether it may still be used.
+    pub(crate) async fn look_again(&self) -> Result<(), StoreError> {
+        self.connections.look_again().await
     }
 
     /// The entries of these keys now, in their order.

@@ -189,7 +189,8 @@ impl Store {
         let mut connection = self.commits.acquire().await?;
         sqlx::query_scalar(
             "SELECT commit_call(
-                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+             WHERE lie_here($6::text[] || $9::text[] || $13::text[])",
         )
         .bind(caller.call)
         .bind(caller.tenant.as_str())

@@ -4,7 +4,8 @@
 //! changes data of one: what it saw in the others is looked at right before its commit there, which is not one moment.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use mfaas_ident::ResourceName;
 use tokio::task::JoinSet;
@@ -23,17 +24,28 @@ use crate::{KvError, commit};
 #[derive(Debug, Clone)]
 pub struct Stores {
     postgres: Store,
-    servers: Arc<[Redis]>,
+    servers: Arc<[Server]>,
     homes: Arc<Homes>,
+}
+
+/// A server that the file names.
+#[derive(Debug)]
+struct Server {
+    named: RedisServer,
+    /// Once it has answered. What lies there is refused until then.
+    reached: OnceLock<Redis>,
+    is_told: AtomicBool,
 }
 
 /// Which resources do not lie in PostgreSQL.
 #[derive(Debug, Default)]
 struct Homes {
-    /// Those that the file names, and where each lies.
-    named: HashMap<ResourceName, Redis>,
+    /// Those that the file names, and the number of the server where each lies.
+    named: HashMap<ResourceName, usize>,
     /// Those that lie elsewhere than this process would look.
     elsewhere: RwLock<Vec<ResourceName>>,
+    /// Whether some lie in a server that this process has not reached.
+    has_strangers: AtomicBool,
 }
 
 impl Stores {
@@ -42,29 +54,70 @@ impl Stores {
         Self { postgres, servers: Arc::default(), homes: Arc::default() }
     }
 
-    /// PostgreSQL and these servers, which it remembers: a resource that lies in one store is never looked for in another one.
+    /// PostgreSQL and these servers, which it remembers: a resource that lies in one store is never looked for in another one. A server
+    /// that does not answer is asked again by [`Self::reach_servers`].
     ///
     /// # Errors
     /// [`KvError::Server`] if one of them cannot be used, or a resource lies elsewhere.
     pub async fn open(postgres: Store, servers: Vec<RedisServer>) -> Result<Self, KvError> {
-        let (mut opened, mut named) = (Vec::<Redis>::new(), HashMap::new());
-        for server in servers {
-            let resources = server.resources.clone();
-            let redis = Redis::open(server).await?;
-            if let Some(same) = opened.iter().find(|other| other.identity() == redis.identity()) {
-                let wrong = format!("it is the same as `{}`: name its resources there", same.name());
-                return Err(KvError::Server { server: redis.name().to_owned(), wrong });
-            }
-            for resource in resources {
-                postgres.claim_home(&resource, redis.identity(), redis.name()).await?;
-                named.insert(resource, redis.clone());
-            }
-            opened.push(redis);
-        }
-        let homes = Homes { named, elsewhere: RwLock::default() };
-        let stores = Self { postgres, servers: opened.into(), homes: Arc::new(homes) };
+        let numbered = servers.iter().enumerate();
+        let named = numbered.flat_map(|(number, server)| server.resources.iter().map(move |at| (at, number)));
+        let named = named.map(|(resource, number)| (resource.clone(), number)).collect();
+        let server = |named| Server { named, reached: OnceLock::new(), is_told: AtomicBool::new(false) };
+        let homes = Arc::new(Homes { named, ..Homes::default() });
+        let stores = Self { postgres, servers: servers.into_iter().map(server).collect(), homes };
+        stores.reach_servers().await?;
         stores.renew_homes().await?;
         Ok(stores)
+    }
+
+    /// Asks the servers that have not answered before: what lies in one that does is there after [`Self::renew_homes`]. Looks whether the
+    /// others may still be used.
+    ///
+    /// # Errors
+    /// [`KvError::Server`] if one has answered and cannot be used, or a resource lies elsewhere.
+    pub async fn reach_servers(&self) -> Result<(), KvError> {
+        for server in &*self.servers {
+            let name = &server.named.name;
+            if let Some(redis) = server.reached.get() {
+                if let Err(error) = redis.look_again().await {
+                    tracing::warn!(server = name, %error, "what lies in a Redis server is refused");
+                }
+                continue;
+            }
+            match Redis::open(&server.named).await {
+                Ok(redis) => self.reached(server, redis).await?,
+                Err(error) if error.is_away() => {
+                    if !server.is_told.swap(true, Ordering::Relaxed) {
+                        tracing::warn!(server = name, %error, "a Redis server does not answer; what lies there is refused until it does");
+                    }
+                }
+                Err(error) => {
+                    let wrong = match error {
+                        StoreError::Unusable(what) => format!("it {what}"),
+                        error => format!("it cannot be asked: {error}"),
+                    };
+                    return Err(KvError::Server { server: name.clone(), wrong });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A server has answered: it is the home of what the file says.
+    async fn reached(&self, server: &Server, redis: Redis) -> Result<(), KvError> {
+        if let Some(same) = self.reached_servers().find(|other| other.identity() == redis.identity()) {
+            let wrong = format!("it is the same as `{}`: name its resources there", same.name());
+            return Err(KvError::Server { server: redis.name().to_owned(), wrong });
+        }
+        self.postgres.claim_homes(&server.named.resources, redis.identity(), redis.name()).await?;
+        // Nobody else reaches it.
+        let _ = server.reached.set(redis);
+        Ok(())
+    }
+
+    fn reached_servers(&self) -> impl Iterator<Item = &Redis> {
+        self.servers.iter().filter_map(|server| server.reached.get())
     }
 
     /// PostgreSQL, where everything else lies as well.
@@ -76,8 +129,13 @@ impl Stores {
     pub async fn renew_homes(&self) -> Result<(), KvError> {
         let homes: HashMap<ResourceName, Uuid> = self.postgres.homes().await?.into_iter().collect();
         let is_known = |resource: &ResourceName, server: &Uuid| {
-            self.homes.named.get(resource).is_some_and(|redis| redis.identity() == *server)
+            let redis =
+                self.homes.named.get(resource).and_then(|number| self.servers.get(*number)?.reached.get());
+            redis.is_some_and(|redis| redis.identity() == *server)
         };
+        let is_reached = |server: &Uuid| self.reached_servers().any(|redis| redis.identity() == *server);
+        let has_strangers = homes.values().any(|server| !is_reached(server));
+        self.homes.has_strangers.store(has_strangers, Ordering::Release);
         let others = homes.iter().filter(|(resource, server)| !is_known(resource, server));
         let moved = self.homes.named.keys().filter(|resource| !homes.contains_key(*resource));
         let elsewhere = others.map(|(resource, _)| resource).chain(moved).cloned().collect();
@@ -86,11 +144,18 @@ impl Stores {
     }
 
     fn home(&self, resource: &ResourceName) -> Result<Backend<'_>, KvError> {
+        let named = self.homes.named.get(resource).and_then(|number| self.servers.get(*number));
+        if let Some(Server { named, reached, .. }) = named
+            && reached.get().is_none()
+        {
+            let wrong = format!("it has not answered since this process began, and `{resource}` lies there");
+            return Err(KvError::Server { server: named.name.clone(), wrong });
+        }
         if self.homes.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains(resource) {
             return Err(KvError::Elsewhere(resource.clone()));
         }
-        let named = self.homes.named.get(resource);
-        Ok(named.map_or(Backend::Postgres(&self.postgres), Backend::Redis))
+        let redis = named.and_then(|server| server.reached.get());
+        Ok(redis.map_or(Backend::Postgres(&self.postgres), Backend::Redis))
     }
 
     /// Whether a resource lies in PostgreSQL, as it has to for objects.
@@ -99,7 +164,7 @@ impl Stores {
     }
 
     fn all(&self) -> impl Iterator<Item = Backend<'_>> {
-        std::iter::once(Backend::Postgres(&self.postgres)).chain(self.servers.iter().map(Backend::Redis))
+        std::iter::once(Backend::Postgres(&self.postgres)).chain(self.reached_servers().map(Backend::Redis))
     }
 
     pub(crate) async fn read(
@@ -213,7 +278,10 @@ impl Stores {
                 commit::give_up(home, &caller).await
             });
         }
-        let mut unknown = None;
+        // One that this process has not reached may have let it take effect for a process before.
+        let is_whole = self.servers.iter().all(|server| server.reached.get().is_some())
+            && !self.homes.has_strangers.load(Ordering::Acquire);
+        let mut unknown = (!is_whole).then_some(KvError::Unacknowledged(StoreError::NoConnection));
         while let Some(answer) = asked.join_next().await {
             match answer {
                 Ok(Ok(committed)) => return Ok(committed),
@@ -228,7 +296,7 @@ impl Stores {
     /// Removes entries that have expired from the servers, a bounded part of it: how many, and whether there may be more.
     pub async fn sweep_servers(&self) -> Result<(u64, bool), KvError> {
         let (mut entries, mut may_be_more, mut failed) = (0, false, Ok(()));
-        for redis in &*self.servers {
+        for redis in self.reached_servers() {
             match redis.sweep().await {
                 Ok((of_server, more)) => (entries, may_be_more) = (entries + of_server, may_be_more || more),
                 Err(error) => failed = Err(error),
@@ -240,7 +308,7 @@ impl Stores {
     /// The resources that hold at least so many bytes, and how many, as it is known by now.
     pub async fn large(&self, bytes: u64) -> Result<Vec<(ResourceName, u64)>, KvError> {
         let mut large = self.postgres.large(bytes).await?;
-        for redis in &*self.servers {
+        for redis in self.reached_servers() {
             match redis.large(bytes).await {
                 Ok(held) => large.extend(held),
                 // It takes nothing while it does not answer.
@@ -252,10 +320,10 @@ impl Stores {
         Ok(large)
     }
 
-    /// Moves audit records of changes from the servers to PostgreSQL, each once, whenever this ends: how many it found.
+    /// Moves audit records of changes from the servers to PostgreSQL, each once, whenever this ends: how many it wrote there.
     pub async fn move_audit(&self) -> Result<u64, KvError> {
         let (mut moved, mut failed) = (0, Ok(()));
-        for redis in &*self.servers {
+        for redis in self.reached_servers() {
             match self.move_audit_of(redis).await {
                 Ok(of_server) => moved += of_server,
                 Err(error) => failed = Err(error),
@@ -269,9 +337,8 @@ impl Stores {
         loop {
             let waiting = redis.waiting(after.as_deref()).await?;
             if !waiting.ids.is_empty() {
-                self.postgres.keep_audit(&waiting.records).await?;
+                moved += self.postgres.keep_audit(&waiting.records).await?;
                 redis.remove_waiting(&waiting.ids).await?;
-                moved += waiting.records.len() as u64;
             }
             after = waiting.next;
             if after.is_none() {

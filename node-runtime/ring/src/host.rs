@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use mfaas_abi::Status;
@@ -122,6 +122,8 @@ struct Ledger {
     /// How many calls were submitted when the worker was woken last.
     rung: AtomicU64,
     call_ids: Box<[AtomicU64]>,
+    /// Which of them may ask.
+    may_ask: Box<[AtomicBool]>,
     /// Whether this end orders memory for the worker before it sleeps.
     orders: bool,
 }
@@ -185,6 +187,7 @@ impl HostEnd {
             collected: AtomicU64::new(0),
             rung: AtomicU64::new(0),
             call_ids: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            may_ask: (0..slots).map(|_| AtomicBool::new(false)).collect(),
             orders,
         });
         let submitter = Submitter { ledger: Arc::clone(&ledger) };
@@ -301,7 +304,9 @@ impl Submitter {
         }
         let mapping = &self.ledger.mapping;
         let position = self.ledger.submitted.load(Ordering::Relaxed);
-        self.ledger.call_ids[mapping.geometry().index(position)].store(call_id, Ordering::Relaxed);
+        let index = mapping.geometry().index(position);
+        self.ledger.call_ids[index].store(call_id, Ordering::Relaxed);
+        self.ledger.may_ask[index].store(may_ask, Ordering::Relaxed);
         mapping.put(position, Part::Request, frame);
         let record = mapping.submission(position);
         record.call_id.store(call_id, Ordering::Relaxed);
@@ -366,15 +371,20 @@ impl Collector {
         Ok(true)
     }
 
-    /// What the worker asks for the oldest call that was not collected, if it asks something, and that call's identity: `into` is
+    /// What the worker asks for the oldest call that was not collected, if that may ask and does, and that call's identity: `into` is
     /// filled with bytes of any origin. The worker waits until [`Self::tell`]. Each time it finds something must be followed by
     /// that before anything is collected. Nobody is woken by a question: who sleeps is not asked.
     pub fn question(&mut self, into: &mut Vec<u8>) -> Result<Option<u64>, RingError> {
-        let Some(call_id) = self.oldest_in_flight() else { return Ok(None) };
         let position = self.ledger.collected.load(Ordering::Relaxed);
+        let geometry = self.ledger.mapping.geometry();
+        let may_ask = self.ledger.may_ask[geometry.index(position)].load(Ordering::Relaxed);
+        let Some(call_id) = self.oldest_in_flight().filter(|_| may_ask) else { return Ok(None) };
         let Some(bytes) = take_question(&self.ledger.mapping.completion(position).question) else {
             return Ok(None);
         };
+        if bytes as usize > geometry.question_bytes_max() {
+            return Err(RingError::Violation("a question longer than one may be"));
+        }
         self.part(position, Part::Response, bytes, into)?;
         Ok(Some(call_id))
     }

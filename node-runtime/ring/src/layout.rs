@@ -70,6 +70,11 @@ impl Geometry {
         self.body_bytes_max
     }
 
+    /// What a question may have, in bytes: what all operations that a call begins at a time may.
+    pub(crate) fn question_bytes_max(self) -> usize {
+        limits::records_bytes_max(self.body_bytes_max)
+    }
+
     /// What fits into a frame, in bytes.
     pub(crate) fn frame_bytes_max(self) -> usize {
         limits::frame_bytes_max(self.body_bytes_max)

@@ -357,7 +357,7 @@ impl Answering {
         [until_taken, in_all]: [u64; 2],
     ) -> Result<Option<usize>, RingError> {
         let (mapping, position) = (&self.mapping, self.answered);
-        if question.len() > mapping.geometry().part_bytes_max(Part::Response) {
+        if question.len() > mapping.geometry().question_bytes_max() {
             return Ok(None);
         }
         let (word, bytes) = (&mapping.completion(position).question, question.len() as u32);

@@ -340,6 +340,20 @@ fn a_call_that_is_told_what_it_waits_for_keeps_its_budget() {
     fixture.between();
 }
 
+/// A call that began nothing new waits for what it began before, and asks nobody: it would be told nothing, again and again.
+#[test]
+fn a_call_that_began_nothing_is_put_aside() {
+    let mut fixture = Fixture::of_waiters();
+    let asked = Cell::new(0);
+    let ask = |_: &[u8], _: &mut [u8]| {
+        asked.set(asked.get() + 1);
+        Some(0)
+    };
+    let state = fixture.begin_asking(b'n', 1, 10, &ask).waits();
+    assert_eq!(asked.get(), 0);
+    assert_eq!(report(&fixture.resume(&state).ended()), (8, HEARD, true));
+}
+
 /// Operations that lie outside of its arena are shown to nobody, and who says that more was told than there is room for told nothing.
 #[test]
 fn what_a_call_asks_and_is_told_lies_where_it_may() {

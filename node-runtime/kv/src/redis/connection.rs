@@ -42,9 +42,10 @@ impl Script {
     fn text(self) -> String {
         let (flags, parts): (_, &[&str]) = match self {
             Self::Commit => ("no-cluster", &[include_str!("check.lua"), include_str!("write.lua")]),
-            Self::Check => ("no-writes,no-cluster", &[include_str!("check.lua"), "return 1"]),
+            // Not said to write nothing: a replica would run them.
+            Self::Check => ("allow-oom,no-cluster", &[include_str!("check.lua"), "return 1"]),
             Self::GiveUp => ("allow-oom,no-cluster", &[include_str!("give_up.lua")]),
-            Self::Scan => ("no-writes,no-cluster", &[include_str!("scan.lua")]),
+            Self::Scan => ("allow-oom,no-cluster", &[include_str!("scan.lua")]),
             Self::Sweep => ("allow-oom,no-cluster", &[include_str!("sweep.lua")]),
         };
         format!("#!lua flags={flags}\n{BEGIN}{}", parts.concat())
@@ -173,11 +174,29 @@ impl Connections {
     pub(crate) async fn judge(&self, link: &Link, error: &RedisError) {
         let leaves = error.code().is_some_and(|code| LEAVE.contains(&code));
         if leaves || Meaning::of_redis(error) == Meaning::Lost {
-            let mut current = self.current.lock().await;
-            if current.link.as_ref().is_some_and(|of| of.number == link.number) {
-                current.link = None;
-            }
+            self.leave(link).await;
         }
+    }
+
+    async fn leave(&self, link: &Link) {
+        let mut current = self.current.lock().await;
+        if current.link.as_ref().is_some_and(|of| of.number == link.number) {
+            current.link = None;
+        }
+    }
+
+    /// Looks whether the server may still be used. One that may not is left, and looked at by each new connection.
+    pub(crate) async fn look_again(&self) -> Result<(), StoreError> {
+        let mut link = self.link().await?;
+        let answer: Result<String, RedisError> = redis::cmd("INFO").query_async(&mut link.connection).await;
+        if let Err(error) = &answer {
+            self.judge(&link, error).await;
+        }
+        let fit = Facts::read(&answer?).check();
+        if fit.is_err() {
+            self.leave(&link).await;
+        }
+        fit.map_err(StoreError::Unusable)
     }
 
     async fn connect(&self) -> Result<MultiplexedConnection, StoreError> {

@@ -57,8 +57,7 @@ impl RedisServer {
     pub fn read(path: &Path) -> Result<Vec<Self>, KvError> {
         let wrong = |wrong: String| KvError::File { path: path.to_owned(), wrong };
         let text = text_of(path).map_err(wrong)?;
-        // The text around a mistake may hold a password.
-        let file: File = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+        let file: File = toml::from_str(&text).map_err(|error| wrong(mistake(&error, &text)))?;
         if file.redis.is_empty() || file.redis.len() > SERVERS_MAX {
             return Err(wrong(format!("it names 1 to {SERVERS_MAX} servers, as [redis.NAME]")));
         }
@@ -75,6 +74,19 @@ impl RedisServer {
         }
         Ok(servers)
     }
+}
+
+/// Where a mistake is, and which one if that says nothing of values: one of them may be the address with the password.
+fn mistake(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let named = ["unknown field", "missing field", "duplicate key"];
+    let what = if named.iter().any(|begin| error.message().starts_with(begin)) {
+        error.message()
+    } else {
+        "this is not how docs/operations.md shows it"
+    };
+    format!("line {line}: {what}")
 }
 
 /// What a file holds that others can neither read nor write.

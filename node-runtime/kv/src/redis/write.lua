@@ -7,10 +7,21 @@ if redis.call('XLEN', outbox) >= outbox_max then
 end
 redis.call('ZCARD', expiring)
 redis.call('HLEN', sizes)
-local any = prefix .. 'entry:'
-for _, command in ipairs({ 'SET', 'DEL', 'ZADD', 'ZREM', 'HINCRBY', 'XADD' }) do
-    if not redis.acl_check_cmd(command, any, any, any, any, any) then
-        return redis.error_reply('NOPERM the user may not run ' .. command)
+local function may(command, key)
+    return redis.acl_check_cmd(command, key, key, key, key, key)
+end
+for command, keys in pairs({
+    SET = { marker, prefix .. 'entry:' },
+    DEL = { prefix .. 'entry:' },
+    ZADD = { prefix .. 'index:', expiring },
+    ZREM = { prefix .. 'index:', expiring },
+    HINCRBY = { sizes },
+    XADD = { outbox },
+}) do
+    for _, key in ipairs(keys) do
+        if not may(command, key) then
+            return redis.error_reply('NOPERM the user may not run ' .. command .. ' on ' .. key)
+        end
     end
 end
 local record = { outbox, '*' }

@@ -250,3 +250,37 @@ async fn a_call_that_was_given_up_never_takes_effect(world: World) {
 }
 
 over_both!(a_call_that_was_given_up_never_takes_effect);
+
+/// What lies in PostgreSQL does not wait for a Redis server, and nothing is said of a call that may have been committed there.
+#[tokio::test]
+async fn a_server_that_was_away_is_reached_when_it_answers() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let database = Cluster::get().create_database();
+    let store = Store::open(&Cluster::get().url(&database, OWNER), 4, 0).await.unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
+    let stores = Stores::open(store, servers(&url, &["hotels"])).await.unwrap();
+    let call = || Call { stores: &stores, caller: caller(), transaction: Transaction::default() };
+    let mut there = call();
+    there.put_rate("a", "1");
+    there.done().await;
+    let lookup = async |call: &mut Call<'_>| {
+        call.transaction.get(&stores, &resource(), &[Key::new("a").unwrap()]).await
+    };
+    let read = lookup(&mut call()).await;
+    assert!(matches!(&read, Err(KvError::Server { server, .. }) if server == "main"), "{read:?}");
+    assert_eq!(stores.give_up(&there.caller).await.unwrap(), Committed::Before);
+    let other = call();
+    let given_up = stores.give_up(&other.caller).await;
+    assert!(matches!(given_up, Err(KvError::Unacknowledged(_))), "{given_up:?}");
+    stores.reach_servers().await.unwrap();
+    assert!(lookup(&mut call()).await.is_err(), "it is still away");
+
+    let _server = TestServer::start(&["--port", &port]);
+    stores.reach_servers().await.unwrap();
+    stores.renew_homes().await.unwrap();
+    let mut late = call();
+    late.put("a", "2");
+    late.done().await;
+    assert_eq!(lookup(&mut call()).await.unwrap()[0].as_deref(), Some(&b"2"[..]));
+    assert!(matches!(stores.give_up(&other.caller).await, Err(KvError::Conflict)));
+}

@@ -60,7 +60,7 @@ struct State {
 }
 
 /// What a call has asked caches for since it went on last.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AtOnce {
     keys: usize,
     bytes: usize,
@@ -174,7 +174,8 @@ impl Caches {
         if at_once.keys + keys.len() > KEYS_AT_ONCE_MAX || at_once.bytes > BYTES_AT_ONCE_MAX {
             return Err(MUCH_AT_ONCE);
         }
-        at_once.keys += keys.len();
+        // One without keys takes a moment as well.
+        at_once.keys += keys.len().max(1);
         let own = writes.by_resource.get(resource);
         let now = Instant::now();
         let mut state = self.lock();

@@ -330,6 +330,7 @@ impl Engine {
             Ok(Some(job)) => {
                 let told = self.calls.tell(job, &self.question);
                 self.workers.tell(place, told.as_deref());
+                told.into_iter().chain([std::mem::take(&mut self.question)]).for_each(suspended::wipe);
                 true
             }
             Ok(None) => false,

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use mfaas_abi::limits::{FRAME_BYTES_MAX, LOG_BYTES_MAX};
 use proptest::prelude::*;
 
-use super::{LONG, answer, collect, ring, submit, take};
+use super::{CALL, LONG, answer, collect, ring, submit, take};
 use crate::map::Mapping;
-use crate::{Completion, Next, RingError, WorkerEnd, wait_any};
+use crate::{Completion, Next, RingError, Submission, WorkerEnd, wait_any};
 
 /// How long the host holds out against the scribbler.
 const SIEGE: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ proptest! {
         let (fd, mut host, mut worker) = ring(4);
         let evil = Mapping::attach(&fd).expect("our own ring");
         for call_id in 0..4 {
-            submit(&mut host, call_id, b"frame").expect("room");
+            host.submit(Submission { call_id, frame: b"frame", may_ask: true, ..CALL }).expect("room");
         }
         for _ in 0..benign {
             take(&mut worker);
@@ -131,7 +131,7 @@ fn besiege(evil: &Mapping, over: &AtomicBool) -> u64 {
 /// What a dispatcher does with a ring whose worker broke the protocol: gives it up and goes on.
 /// Here the memory stays the enemy's, so that every new beginning is under siege, too.
 fn hold_out(host: &mut crate::HostEnd, done: &mut Completion) -> bool {
-    let _ = submit(host, 7, &[0x5a; 700]);
+    let _ = host.submit(Submission { call_id: 7, frame: &[0x5a; 700], may_ask: true, ..CALL });
     let _ = host.worker_state();
     let _ = host.watch_deadline();
     let _ = wait_any(&[host.bell()], Duration::from_micros(200), || host.is_ready());

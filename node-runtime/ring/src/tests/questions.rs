@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{CALL, LONG, answer, collect, ring, submit, take};
 use crate::layout::pack;
 use crate::map::Mapping;
-use crate::{HostEnd, RingError, Submission, WorkerEnd};
+use crate::{Geometry, HostEnd, RingError, Submission, WorkerEnd};
 
 /// A call that may ask, taken by its worker.
 fn begun(host: &mut HostEnd, worker: &mut WorkerEnd, call_id: u64) {
@@ -124,17 +124,26 @@ fn a_call_that_may_not_ask_does_not() {
     assert!(worker.host_sleeps());
 }
 
-/// A question that no benign worker asks: of no call, or longer than there is room for.
+/// A question that no benign worker asks: of no call, of one that may not ask, or longer than one may be.
 #[test]
 fn an_alien_question_is_not_read() {
     let (fd, mut host, mut worker) = ring(4);
     let mapping = Mapping::attach(&fd).expect("our own ring");
-    let asked = |bytes| mapping.completion(0).question.store(pack(1, bytes), Ordering::Relaxed);
-    asked(8);
+    let asked =
+        |position, bytes| mapping.completion(position).question.store(pack(1, bytes), Ordering::Relaxed);
+    asked(0, 8);
     assert_eq!(host.question(&mut Vec::new()).expect("nothing runs"), None);
+    submit(&mut host, 7, b"").expect("room");
+    take(&mut worker);
+    assert_eq!(host.question(&mut Vec::new()).expect("it may not ask"), None);
+    worker.reply(&answer(b"", b"", b"")).expect("within limits");
+    assert!(collect(&mut host).is_some());
     begun(&mut host, &mut worker, 1);
+    asked(1, 8);
     assert_eq!(host.question(&mut Vec::new()).expect("eight bytes"), Some(1), "the twin");
-    asked(u32::MAX);
-    let read = host.question(&mut Vec::new());
-    assert!(matches!(read, Err(RingError::Violation(_))), "{read:?}");
+    for bytes in [Geometry::new(4).expect("a power of two").question_bytes_max() as u32 + 1, u32::MAX] {
+        asked(1, bytes);
+        let read = host.question(&mut Vec::new());
+        assert!(matches!(read, Err(RingError::Violation(_))), "{read:?}");
+    }
 }

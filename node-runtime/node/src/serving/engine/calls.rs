@@ -143,16 +143,29 @@ impl PendingCalls {
         let ticket = self.tickets.get_mut(job.index()).and_then(Option::as_mut);
         let Ticket { call, kept, .. } = ticket.filter(|ticket| ticket.job == job)?;
         let asked = Records::decode(asked)?;
+        if !{ asked }.all(|record| DataCalls::is_cached(call, record.bytes)) {
+            return None;
+        }
         let kept = kept.get_or_insert_default();
         if !kept.hears_only(asked) {
             return None;
         }
-        let mut told = Vec::new();
+        // What it is not told in the end is not counted.
+        let (mut told, mut at_once) = (Vec::new(), kept.at_once);
         for Record { id, bytes, .. } in asked {
-            let bytes = &self.data.look_up(call, &mut kept.data, bytes, &mut kept.at_once)?;
-            Record { id, code: DONE, bytes }.append_to(&mut told);
+            let Some(values) = self.data.look_up(call, &mut kept.data, bytes, &mut at_once) else {
+                wipe(told);
+                return None;
+            };
+            Record { id, code: DONE, bytes: &values }.append_to(&mut told);
+            wipe(values);
         }
-        (told.len() <= limits::records_bytes_max(call.served.body_bytes_max())).then_some(told)
+        kept.at_once = at_once;
+        if told.len() > limits::records_bytes_max(call.served.body_bytes_max()) {
+            wipe(told);
+            return None;
+        }
+        Some(told)
     }
 
     /// Takes over what a worker reported last, of a call that waits, and says what becomes of it.

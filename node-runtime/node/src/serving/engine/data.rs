@@ -264,6 +264,13 @@ impl DataCalls {
         Ok(outcome)
     }
 
+    /// Whether an operation is one on a cache.
+    pub(super) fn is_cached(call: &Call, operation: &[u8]) -> bool {
+        let binding =
+            split_binding(operation).and_then(|(place, _)| call.served.bindings.get(place as usize));
+        binding.and_then(Binding::resource).is_some_and(|binding| binding.kind == ResourceKind::Cache)
+    }
+
     /// What comes of an operation, if it is to read a cache and may: it changes nothing.
     pub(super) fn look_up(
         &self,

@@ -163,14 +163,14 @@ impl Kept {
         !self.frame.is_empty()
     }
 
-    /// Whether the call is to hear of nothing but what it asks for now, which is data alone.
+    /// Whether the call is to hear of nothing but what it asks for now, which is something, and data alone.
     pub(super) fn hears_only(&self, asked: Records<'_>) -> bool {
         let is_data = |record: Record<'_>| {
             let kind = OperationKind::from_u32(record.code);
             let is_data = matches!(kind, Some(OperationKind::Data | OperationKind::Part));
             is_data && !self.open.contains_key(&record.id)
         };
-        self.outcomes.is_empty() && { asked }.all(is_data)
+        self.outcomes.is_empty() && !asked.as_bytes().is_empty() && { asked }.all(is_data)
     }
 
     /// Counts what is kept of it, its request of so many bytes included. Whether it may be.

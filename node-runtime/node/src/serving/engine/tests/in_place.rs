@@ -91,6 +91,7 @@ async fn a_call_is_told_nothing_else_where_it_is() {
         ("no binding", record(1, &get.encode(2))),
         ("no operation", record(1, &get.encode(0)[..3])),
         ("no record", get.encode(0)),
+        ("nothing", Vec::new()),
         ("a sleep", sleep),
     ] {
         let call = stage.call();
@@ -126,8 +127,14 @@ async fn a_call_asks_for_so_many_keys_where_it_is() {
     let (mut end, _fd, _child) = stage.worker();
     let call = stage.call();
     let budget_us = next(&mut end).budget_us;
-    assert_eq!(get(&mut end, 0, 200, PATIENCE).unwrap().len(), 200);
+    assert_eq!(get(&mut end, 0, 199, PATIENCE).unwrap().len(), 199);
+    assert_eq!(get(&mut end, 0, 0, PATIENCE).unwrap().len(), 0, "which counts as one");
     assert_eq!(get(&mut end, 0, 57, IN_VAIN), None);
+    let two = [
+        record(1, &KvRequest::Get { keys: vec![b"key"; 56] }.encode(0)),
+        record(2, &KvRequest::Get { keys: vec![b"key"] }.encode(0)),
+    ];
+    assert_eq!(ask(&mut end, &two.concat(), IN_VAIN), None, "what it is not told is not counted");
     assert_eq!(get(&mut end, 0, 56, PATIENCE).unwrap().len(), 56, "the twin");
     let request = KvRequest::Get { keys: vec![b"key"] }.encode(0);
     put_aside(&mut end, &[Record { id: 9, code: OperationKind::Data as u32, bytes: &request }], b"state", 10);
