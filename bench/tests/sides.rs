@@ -302,8 +302,8 @@ fn calls_that_wait_are_measured_and_what_they_wait_for() {
     let _turn = turn();
     let rows = measured(&["data", "--quick"]);
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["suspend", "call", "cache", "broker", "kv", "object", "volume"]);
-    let [suspend, call, cache, broker, kv, object, volume] = &*rows else { panic!("{names:?}") };
+    assert_eq!(names, ["suspend", "call", "cache", "broker", "kv", "redis", "object", "volume"]);
+    let [suspend, call, cache, broker, kv, redis, object, volume] = &*rows else { panic!("{names:?}") };
     for kib in [1, 4, 16, 64] {
         for side in ["waits", "does not wait"] {
             assert!(median(suspend, &format!("{side}, {kib} KiB, p50")) > 0.0);
@@ -316,6 +316,7 @@ fn calls_that_wait_are_measured_and_what_they_wait_for() {
     assert!(median(cache, "a get, p50").is_finite());
     assert!(median(broker, "a round trip / bare ring").is_finite());
     assert!(median(kv, "client p50") > 0.0 && median(kv, "a get / client").is_finite());
+    assert!(median(redis, "client p50") > 0.0 && median(redis, "a get / client").is_finite());
     assert!(median(object, "client p50") > 0.0 && median(object, "read again / client").is_finite());
     assert!(median(volume, "a call with one") > 0.0 && median(volume, "a read, p50").is_finite());
 }

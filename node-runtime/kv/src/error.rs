@@ -113,10 +113,7 @@ impl StoreError {
             Self::NoConnection => true,
             Self::Redis(error) => {
                 let is_loading = matches!(error.code(), Some("LOADING" | "MASTERDOWN"));
-                is_loading
-                    || error.is_connection_refusal()
-                    || error.is_connection_dropped()
-                    || error.is_timeout()
+                is_loading || error.is_connection_refusal() || error.is_timeout()
             }
             Self::Postgres(_) | Self::Unusable(_) => false,
         }
