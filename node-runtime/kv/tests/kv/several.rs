@@ -43,6 +43,10 @@ async fn a_resource_has_one_home() {
     // One that has entries in PostgreSQL does not move by being named.
     let said = wrong(Stores::open(store(&world).await, servers(&redis.url(), &["rates"])).await);
     assert!(said.contains("main: `rates` has entries in PostgreSQL"), "{said}");
+    // Nor does what is named beside it.
+    let said = wrong(Stores::open(store(&world).await, servers(&redis.url(), &["lodges", "rates"])).await);
+    assert!(said.contains("`rates` has entries"), "{said}");
+    assert!(world.holds("NOT EXISTS (SELECT FROM homes WHERE resource = 'lodges')").await);
     // Nor one that lies in a server to another one.
     let other = TestServer::start(&[]);
     let said = wrong(Stores::open(store(&world).await, servers(&other.url(), &["hotels"])).await);
@@ -54,6 +58,13 @@ async fn a_resource_has_one_home() {
     let mut call = Call { stores: &unaware, caller: caller(), transaction: Transaction::default() };
     call.put("b", "2");
     let ended = call.commit().await;
+    assert!(matches!(&ended, Err(KvError::Unavailable(_))), "{ended:?}");
+    // Nor does it take effect there what has seen nothing of it.
+    let mut reads = Call { stores: &unaware, caller: caller(), transaction: Transaction::default() };
+    let read = reads.transaction.get(&unaware, &resource(), &[Key::new("a").unwrap()]).await.unwrap();
+    assert_eq!(read, [None]);
+    reads.put_rate("b", "1");
+    let ended = reads.commit().await;
     assert!(matches!(&ended, Err(KvError::Unavailable(_))), "{ended:?}");
     unaware.renew_homes().await.unwrap();
     let read = call.transaction.get(&unaware, &resource(), &[Key::new("a").unwrap()]).await;
