@@ -75,8 +75,9 @@ impl Stores {
     /// others may still be used.
     ///
     /// # Errors
-    /// [`KvError::Server`] if one has answered and cannot be used, or a resource lies elsewhere.
+    /// [`KvError::Server`] if one has answered and cannot be used, or a resource lies elsewhere; all are asked nevertheless.
     pub async fn reach_servers(&self) -> Result<(), KvError> {
+        let mut failed = Ok(());
         for server in &*self.servers {
             let name = &server.named.name;
             if let Some(redis) = server.reached.get() {
@@ -86,7 +87,7 @@ impl Stores {
                 continue;
             }
             match Redis::open(&server.named).await {
-                Ok(redis) => self.reached(server, redis).await?,
+                Ok(redis) => failed = failed.and(self.reached(server, redis).await),
                 Err(error) if error.is_away() => {
                     if !server.is_told.swap(true, Ordering::Relaxed) {
                         tracing::warn!(server = name, %error, "a Redis server does not answer; what lies there is refused until it does");
@@ -97,11 +98,11 @@ impl Stores {
                         StoreError::Unusable(what) => format!("it {what}"),
                         error => format!("it cannot be asked: {error}"),
                     };
-                    return Err(KvError::Server { server: name.clone(), wrong });
+                    failed = failed.and(Err(KvError::Server { server: name.clone(), wrong }));
                 }
             }
         }
-        Ok(())
+        failed
     }
 
     /// A server has answered: it is the home of what the file says.
