@@ -1189,7 +1189,7 @@ CREATE TABLE version_calls (
     name text NOT NULL,
     callee text NOT NULL,
     CONSTRAINT version_calls_pkey PRIMARY KEY (tenant, function, version, name),
-    CONSTRAINT version_calls_callee_valid CHECK ((callee ~ '^[a-z][a-z0-9_-]{0,62}$'::text)),
+    CONSTRAINT version_calls_callee_valid CHECK ((callee ~ '^([a-z][a-z0-9_-]{0,39}/)?[a-z][a-z0-9_-]{0,62}$'::text)),
     CONSTRAINT version_calls_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
 );
 GRANT SELECT ON version_calls TO mfaas_server;
@@ -1231,9 +1231,11 @@ CREATE TABLE versions (
     isolation text NOT NULL DEFAULT 'shared'::text,
     access text NOT NULL DEFAULT 'tenant'::text,
     class text NOT NULL DEFAULT 'micro'::text,
+    callers text[] NOT NULL DEFAULT '{}'::text[],
     CONSTRAINT versions_pkey PRIMARY KEY (tenant, function, version),
     CONSTRAINT versions_access_known CHECK ((access = ANY (ARRAY['public'::text, 'tenant'::text, 'token'::text]))),
     CONSTRAINT versions_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest),
+    CONSTRAINT versions_callers_bounded CHECK ((cardinality(callers) <= 32)),
     CONSTRAINT versions_class_known CHECK ((class = ANY (ARRAY['micro'::text, 'bulk'::text]))) NOT VALID,
     CONSTRAINT versions_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT versions_deployment_unique UNIQUE (deployment_id),
@@ -1247,7 +1249,7 @@ CREATE TRIGGER versions_changed AFTER INSERT OR DELETE OR UPDATE OF statement, r
 GRANT SELECT ON versions TO mfaas_server;
 GRANT SELECT ON versions TO mfaas_signer;
 GRANT UPDATE (retired_at) ON versions TO mfaas_server;
-GRANT INSERT (tenant, function, version, deployment_id, artifact, statement, source_digest, handler, budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access, class) ON versions TO mfaas_signer;
+GRANT INSERT (tenant, function, version, deployment_id, artifact, statement, source_digest, handler, budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access, class, callers) ON versions TO mfaas_signer;
 GRANT UPDATE (statement) ON versions TO mfaas_signer;
 
 CREATE TABLE votes (

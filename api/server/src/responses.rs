@@ -190,6 +190,7 @@ pub(crate) fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
         idempotent: row.idempotent,
         isolation: row.isolation,
         access: row.access,
+        callers: row.callers,
         class: row.class,
         bindings: row.bindings,
         handler: row.handler.to_string(),

@@ -36,7 +36,9 @@ pub use operation::{
 };
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use readiness::{BuilderView, BuildersView, PartStatus, PartView, Readiness};
-pub use resources::{CreateResource, GrantResource, ResourceGrantView, ResourceView, bindings_text};
+pub use resources::{
+    CreateResource, GrantResource, ResourceGrantView, ResourceView, bindings_text, callers_text,
+};
 pub use reviews::{
     AdvisoryMatchView, AffectedView, AllowlistView, AuditLink, AuditsImported, CastVote, DeltaSizeView,
     DeltaView, FileDeltaView, HotspotView, ImportAdvisories, ImportView, MarkHotspot, MemberView,

@@ -1,7 +1,7 @@
 //! Resources: data of the site that functions bind, and which tenants may.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Binding, Bindings, DataAccess, ResourceKind, ResourceName, TenantName};
+use mfaas_ident::{Access, Binding, Bindings, Callers, DataAccess, ResourceKind, ResourceName, TenantName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -67,6 +67,16 @@ pub struct ResourceGrantView {
     pub granted_at: DateTime<Utc>,
     /// Who said so, as the audit log names them.
     pub granted_by: String,
+}
+
+/// Who may call a function, on one line, for example `tenant, functions of bank and shop`.
+pub fn callers_text(access: Access, callers: &Callers) -> String {
+    let names: Vec<_> = callers.iter().map(TenantName::as_str).collect();
+    match names.as_slice() {
+        [] => access.to_string(),
+        [one] => format!("{access}, functions of {one}"),
+        [others @ .., last] => format!("{access}, functions of {} and {last}", others.join(", ")),
+    }
 }
 
 /// Bindings on one line, for example `links (read kv short-links), rank (call rank-eu)`; `-` for none.

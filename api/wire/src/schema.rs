@@ -50,6 +50,8 @@ schemas! {
     TenantName: text("^[a-z][a-z0-9_-]*$", 40);
     /// A function.
     FunctionName: text("^[a-z][a-z0-9_-]*$", 63);
+    /// A function that another one calls: of its tenant, or `tenant/function`.
+    CalleeName: text("^([a-z][a-z0-9_-]*/)?[a-z][a-z0-9_-]*$", 104);
     /// An alias.
     AliasName: text("^[a-z][a-z0-9_-]*$", 40);
     /// Data of the site.
@@ -153,7 +155,7 @@ fn binding() -> Schema {
         .required("access");
     let function = ObjectBuilder::new()
         .property("kind", one_of([FunctionBindingWord::KIND]))
-        .property("function", FunctionName::schema())
+        .property("function", CalleeName::schema())
         .required("kind")
         .required("function");
     AnyOfBuilder::new().item(resource).item(function).into()

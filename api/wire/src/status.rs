@@ -183,6 +183,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF1216, 502),
     (codes::MF1217, 422),
     (codes::MF1218, 422),
+    (codes::MF1219, 403),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

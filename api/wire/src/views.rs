@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    Access, AliasName, Bindings, BuildVersion, Class, CrateName, DeploymentId, Digest, FunctionName,
+    Access, AliasName, Bindings, BuildVersion, Callers, Class, CrateName, DeploymentId, Digest, FunctionName,
     IdentitySource, Isolation, NodeName, PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
 };
 use serde::{Deserialize, Serialize};
@@ -140,6 +140,10 @@ pub struct VersionView {
     #[serde(default)]
     #[schema(value_type = schema::Access)]
     pub access: Access,
+    /// The other tenants whose functions may call it by a binding; those of a `public` function all may. Absent when it names none.
+    #[serde(default, skip_serializing_if = "Callers::is_empty")]
+    #[schema(value_type = Vec<schema::TenantName>)]
+    pub callers: Callers,
     /// What kind of calls it has: `micro`, or long ones, which is `bulk`.
     #[serde(default)]
     #[schema(value_type = schema::Class)]

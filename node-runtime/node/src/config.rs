@@ -12,7 +12,8 @@ use mfaas_ring::preload::SpeculationControls;
 use mfaas_startup::{VariableError, Variables};
 
 use crate::grant::LocalGrants;
-use crate::ingress::{Bounds, Share};
+use crate::ingress::Bounds;
+use crate::limiter::Share;
 use crate::serving::{BulkWorkers, IsolationMinimum, Sharing, parse_controls};
 
 /// Calls that run at a time, at most.
@@ -42,15 +43,9 @@ const CACHE_MEMORY_MIB_DEFAULT: usize = 256;
 /// The most that they can be given: a terabyte.
 const CACHE_MEMORY_MIB_MAX: usize = 1 << 20;
 
-/// Calls a second of one function that one caller gets, unless the operator says another number: more than a node of many cores
-/// answers, so that it meets only who floods.
-const CALLER_RATE_DEFAULT: u32 = 100_000;
-/// The largest such number.
+/// The most calls a second of one function that one caller can be given.
 const CALLER_RATE_MAX: u32 = 100_000_000;
-/// Calls on their way of one function that one caller may have, unless the operator says another number: half of what waits for
-/// the dispatcher at most, so that one caller never has all of it.
-const CALLER_CONCURRENCY_DEFAULT: u32 = 2_048;
-/// The largest such number.
+/// The most calls on their way.
 const CALLER_CONCURRENCY_MAX: u32 = 1_000_000;
 
 /// What every subcommand needs to talk to its server.
@@ -181,11 +176,11 @@ impl IngressConfig {
             advertise: variables.parsed_by("MFAAS_INGRESS_ADVERTISE", advertised)?,
             bounds: Bounds::read(variables)?,
             caller_share: Share {
-                rate: variables.number("MFAAS_CALLER_RATE", 1..=CALLER_RATE_MAX, CALLER_RATE_DEFAULT)?,
+                rate: variables.number("MFAAS_CALLER_RATE", 1..=CALLER_RATE_MAX, Share::default().rate)?,
                 concurrency: variables.number(
                     "MFAAS_CALLER_CONCURRENCY",
                     1..=CALLER_CONCURRENCY_MAX,
-                    CALLER_CONCURRENCY_DEFAULT,
+                    Share::default().concurrency,
                 )?,
             },
         })

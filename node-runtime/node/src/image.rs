@@ -12,8 +12,8 @@ use mfaas_attest::{
     Admission, AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
 };
 use mfaas_ident::{
-    Binding, Budget, Class, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName, TraceParent,
-    VersionNumber,
+    Binding, Budget, Callers, Class, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName,
+    TraceParent, VersionNumber,
 };
 use mfaas_inspect::verify::verify_image;
 use mfaas_rules::{codes, limits};
@@ -85,6 +85,7 @@ pub(crate) struct VerifiedImage {
     /// As the statement says. The serving set does not repeat it: there is one place to believe.
     declared: Declared,
     terms: Terms,
+    callers: Arc<Callers>,
     bindings: Arc<[Binding]>,
     deployment: DeploymentId,
     /// Where the deployment stands in a trace, as the server says; nothing hangs on it.
@@ -113,6 +114,11 @@ impl VerifiedImage {
     /// What its calls get, by its signed statement.
     pub(crate) fn terms(&self) -> Terms {
         self.terms
+    }
+
+    /// Which tenants' functions may call it besides its own, by its signed statement.
+    pub(crate) fn callers(&self) -> &Arc<Callers> {
+        &self.callers
     }
 
     /// What data the function may reach, by its signed statement, in the order of the names.
@@ -163,6 +169,7 @@ impl VerifiedImage {
             memory,
             declared,
             terms,
+            callers: Arc::default(),
             bindings: Arc::default(),
             deployment,
             trace_parent,
@@ -176,6 +183,12 @@ impl VerifiedImage {
     #[cfg(test)]
     pub(crate) fn binding_for_test(self, bindings: &[Binding]) -> Self {
         Self { bindings: bindings.into(), ..self }
+    }
+
+    /// The same, letting in functions of these tenants.
+    #[cfg(test)]
+    pub(crate) fn letting_in_for_test(self, callers: &[TenantName]) -> Self {
+        Self { callers: Arc::new(callers.iter().cloned().collect()), ..self }
     }
 
     /// The same with machine code of this kind.
@@ -237,6 +250,7 @@ pub(crate) fn verify(
             budget: admission.budget_us,
             memory: admission.memory_bytes,
         },
+        callers: Arc::new(admission.callers()),
         bindings: admission.bound().into_values().collect(),
         deployment: admission.deployment,
         trace_parent: None,

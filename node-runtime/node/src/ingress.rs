@@ -40,7 +40,7 @@ use mfaas_rules::codes;
 use mfaas_trace::Work;
 
 pub(crate) use bounds::Bounds;
-pub(crate) use callers::{CALLER, Callers, LOCAL, Share};
+pub(crate) use callers::{Callers, LOCAL};
 pub(crate) use headers::is_own;
 pub(crate) use hosts::Hosts;
 pub(crate) use listener::serve;

@@ -30,7 +30,7 @@ use crate::logs;
 use crate::meters;
 use crate::primary;
 use crate::renewal::Renewal;
-use crate::serving::{self, Caches, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
+use crate::serving::{self, Caches, Callees, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
 use crate::state::StateDir;
 use crate::upstream::Upstream;
 use crate::usage::{self, Load};
@@ -135,6 +135,7 @@ impl Node {
     fn start(config: &Config, cores: Cores, state: &StateDir, upstream: Upstream) -> anyhow::Result<Self> {
         let services = NodeServices {
             protection: Arc::new(Protection::taking(config.workers.speculation)),
+            callees: Arc::new(Callees::new(config.ingress.caller_share)),
             caches: Arc::new(Caches::within(config.cache_memory_mib << 20)),
             broker: config.broker_socket.clone(),
             ..NodeServices::default()

@@ -23,7 +23,7 @@ pub trait Callee {
     type Response: DeserializeOwned;
 }
 
-/// Another function of the same tenant that the function binds: a parameter of a handler.
+/// Another function that the function binds: a parameter of a handler.
 ///
 /// ```
 /// use mfaas::{Call, Callee, Error, Json};
@@ -53,7 +53,8 @@ pub trait Callee {
 /// ```
 ///
 /// It runs in memory of its own, on its own budget and on that of this call. What it changes is part of this call: it takes effect
-/// with it, or not at all. If it fails, nothing of it does, and this call hears of it and goes on.
+/// with it, or not at all. If it fails, nothing of it does, and this call hears of it and goes on. What a function of another tenant
+/// (`function = "travel/rank"`) changes takes effect before this call hears of it, and stays if this one fails.
 pub struct Call<F> {
     place: u32,
     marker: PhantomData<fn() -> F>,

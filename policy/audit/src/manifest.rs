@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use mfaas_ident::{
-    Access, BINDINGS_MAX, Binding, BindingName, Budget, Class, CrateName, DataAccess, FunctionBinding,
-    FunctionName, HandlerPath, Isolation, MemoryLimit, ResourceBinding, ResourceKind, ResourceName,
+    Access, BINDINGS_MAX, Binding, BindingName, Budget, CALLERS_MAX, CalleeName, Class, CrateName,
+    DataAccess, FunctionBinding, FunctionName, HandlerPath, Isolation, MemoryLimit, ResourceBinding,
+    ResourceKind, ResourceName, TenantName,
 };
 use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
 use mfaas_rules::{Span, limits::MANIFEST};
@@ -166,11 +167,30 @@ impl Reader<'_> {
         if let Some(item) = table.get("access") {
             self.facts.access = self.value("package.metadata.mfaas.access", item, Access::parse);
         }
+        if let Some(item) = table.get("callers") {
+            self.callers(item);
+        }
         if let Some(item) = table.get("class") {
             self.facts.class = self.value("package.metadata.mfaas.class", item, Class::parse);
         }
         if let Some(item) = table.get("bindings") {
             self.bindings(item);
+        }
+    }
+
+    /// The other tenants whose functions may call it.
+    fn callers(&mut self, item: &Item) {
+        let key = "package.metadata.mfaas.callers";
+        let Some(names) = self.strings(key, item) else { return };
+        if names.len() > CALLERS_MAX {
+            let reason = format!("{} tenants, the limit is {CALLERS_MAX}", names.len());
+            return self.bad(key, &reason, item.span());
+        }
+        for name in names {
+            match TenantName::parse(&name) {
+                Ok(name) => drop(self.facts.callers.insert(name)),
+                Err(error) => self.bad(key, &error.to_string(), item.span()),
+            }
         }
     }
 
@@ -240,8 +260,8 @@ impl Reader<'_> {
             }
         }
         let function = match table.get("function") {
-            Some(item) => self.value(&format!("{key}.function"), item, FunctionName::parse),
-            None => FunctionName::parse(name.as_str()).ok(),
+            Some(item) => self.value(&format!("{key}.function"), item, CalleeName::parse),
+            None => CalleeName::parse(name.as_str()).ok(),
         };
         function.map(FunctionBinding::new)
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_audit::manifest::read;
-use mfaas_ident::{Access, Class, DataAccess, Isolation, ResourceKind};
+use mfaas_ident::{Access, Class, DataAccess, Isolation, ResourceKind, TenantName};
 use mfaas_rules::facts::{ManifestFact, ManifestFacts};
 use mfaas_rules::judge_manifest;
 use mfaas_rules::limits::MANIFEST;
@@ -53,13 +53,15 @@ fn bindings_are_read_with_what_they_leave_out() {
     let text = format!(
         "{PACKAGE}[package.metadata.mfaas.bindings.links]\nkind = \"kv\"\naccess = \"write\"\n\
          [package.metadata.mfaas.bindings]\nrates = {{ kind = \"cache\", resource = \"rates-eu\" }}\n\
-         rank = {{ kind = \"function\", function = \"rank-eu\" }}\ngeo = {{ kind = \"function\" }}\n"
+         rank = {{ kind = \"function\", function = \"rank-eu\" }}\ngeo = {{ kind = \"function\" }}\n\
+         hotels = {{ kind = \"function\", function = \"travel/hotels\" }}\n"
     );
     let facts = read(text.as_bytes());
     assert_eq!(judge_manifest(&facts), Vec::new());
     let functions =
-        facts.bindings.iter().filter_map(|(name, to)| Some((name.as_str(), to.function()?.as_str())));
-    assert_eq!(functions.collect::<Vec<_>>(), [("geo", "geo"), ("rank", "rank-eu")]);
+        facts.bindings.iter().filter_map(|(name, to)| Some((name.as_str(), to.function()?.to_string())));
+    let said = [("geo", "geo"), ("hotels", "travel/hotels"), ("rank", "rank-eu")];
+    assert_eq!(functions.collect::<Vec<_>>(), said.map(|(name, function)| (name, function.to_owned())));
     let resources = facts.bindings.iter().filter_map(|(name, to)| Some((name.as_str(), to.resource()?)));
     let said: Vec<_> = resources
         .map(|(name, binding)| (name, binding.kind, binding.resource.as_str(), binding.access))
@@ -86,7 +88,8 @@ fn a_binding_of_another_form_is_refused_with_its_place() {
         ("links = { kind = \"kv\", function = \"rank\" }", "MF0207", "a resource has none"),
         ("rank = { kind = \"function\", resource = \"links\" }", "MF0207", "a function has none"),
         ("rank = { kind = \"function\", access = \"read\" }", "MF0207", "a function has none"),
-        ("rank = { kind = \"function\", function = \"other/rank\" }", "MF0207", "1 to 63 characters"),
+        ("rank = { kind = \"function\", function = \"other/rank/1\" }", "MF0207", "1 to 63 characters"),
+        ("rank = { kind = \"function\", function = \"/rank\" }", "MF0207", "1 to 40 characters"),
         ("links = \"kv\"", "MF0207", "it must be a table"),
         ("\"Links\" = { kind = \"kv\" }", "MF0207", "1 to 40 characters"),
         (
@@ -108,6 +111,31 @@ fn a_binding_of_another_form_is_refused_with_its_place() {
     };
     assert_eq!(read(many(16).as_bytes()).bindings.len(), 16);
     assert_eq!(codes(&many(17)), ["MF0207"]);
+}
+
+/// Whom a function lets in besides its tenant's own functions.
+#[test]
+fn callers_are_names_of_tenants_and_few() {
+    let read_callers =
+        |callers: &str| read(format!("{PACKAGE}[package.metadata.mfaas]\ncallers = {callers}\n").as_bytes());
+    let facts = read_callers("[\"shop\", \"bank\", \"shop\"]");
+    assert_eq!(judge_manifest(&facts), Vec::new());
+    assert_eq!(facts.callers.iter().map(TenantName::as_str).collect::<Vec<_>>(), ["bank", "shop"]);
+    let many =
+        |count: usize| format!("{:?}", (0..count).map(|number| format!("t{number}")).collect::<Vec<_>>());
+    assert_eq!(judge_manifest(&read_callers(&many(32))), Vec::new());
+    for (callers, says) in [
+        ("\"shop\"".to_owned(), "a list of strings"),
+        ("[\"shop/pay\"]".to_owned(), "1 to 40 characters"),
+        ("[\"*\"]".to_owned(), "1 to 40 characters"),
+        (many(33), "33 tenants, the limit is 32"),
+    ] {
+        let facts = read_callers(&callers);
+        let findings = judge_manifest(&facts);
+        let [finding] = findings.as_slice() else { panic!("{callers}: {findings:?}") };
+        assert_eq!((finding.code.id(), facts.callers.len()), ("MF0207", 0), "{callers}");
+        assert!(finding.message.contains(says), "{callers}: {}", finding.message);
+    }
 }
 
 /// What a class may have is the class's, wherever in the table it stands, and the finding says both numbers.

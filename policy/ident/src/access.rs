@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{FunctionName, ParseError};
+use crate::{FunctionName, ParseError, TenantName};
 
 /// Who may call a function.
 #[derive(
@@ -53,6 +53,15 @@ impl std::fmt::Display for Access {
         f.write_str(self.as_str())
     }
 }
+
+/// Begins the name of a caller that is a function; the rest is its name.
+pub const FUNCTION_CALLER: &str = "function/";
+
+/// Tenants whose functions may call a function of another one, at most.
+pub const CALLERS_MAX: usize = 32;
+
+/// The other tenants whose functions may call a function.
+pub type Callers = BTreeSet<TenantName>;
 
 /// Stands for every function of a tenant that has the access `tenant`.
 const ALL: &str = "*";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{BindingName, FunctionName, ParseError, ResourceName};
+use crate::{BindingName, FunctionName, ParseError, ResourceName, TenantName};
 
 /// Bindings of one function, at most.
 pub const BINDINGS_MAX: usize = 16;
@@ -141,7 +141,7 @@ impl Binding {
     }
 
     /// The function, if it is one.
-    pub const fn function(&self) -> Option<&FunctionName> {
+    pub const fn function(&self) -> Option<&CalleeName> {
         match self {
             Self::Resource(_) => None,
             Self::Function(binding) => Some(&binding.function),
@@ -149,13 +149,74 @@ impl Binding {
     }
 }
 
-/// Another function of the same tenant.
+/// A function that another one calls, of its own tenant or of another one: `rank`, `search/rank`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CalleeName {
+    /// Whose it is, if not the caller's.
+    pub tenant: Option<TenantName>,
+    /// The function.
+    pub function: FunctionName,
+}
+
+impl CalleeName {
+    /// The function of that name, of the caller's tenant or of the one before a `/`.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let (tenant, function) = match text.split_once('/') {
+            Some((tenant, function)) => (Some(TenantName::parse(tenant)?), function),
+            None => (None, text),
+        };
+        Ok(Self { tenant, function: FunctionName::parse(function)? })
+    }
+
+    /// Whose it is where a function of `caller` names it.
+    pub fn tenant_for<'a>(&'a self, caller: &'a TenantName) -> &'a TenantName {
+        self.tenant.as_ref().unwrap_or(caller)
+    }
+}
+
+impl TryFrom<String> for CalleeName {
+    type Error = ParseError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
+
+impl From<CalleeName> for String {
+    fn from(name: CalleeName) -> Self {
+        name.to_string()
+    }
+}
+
+impl From<FunctionName> for CalleeName {
+    fn from(function: FunctionName) -> Self {
+        Self { tenant: None, function }
+    }
+}
+
+impl std::str::FromStr for CalleeName {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text)
+    }
+}
+
+impl std::fmt::Display for CalleeName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.tenant {
+            Some(tenant) => write!(f, "{tenant}/{}", self.function),
+            None => self.function.fmt(f),
+        }
+    }
+}
+
+/// A function that may be called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FunctionBinding {
     kind: FunctionKind,
     /// The function: the version that its alias `live` names when it is called.
-    pub function: FunctionName,
+    pub function: CalleeName,
 }
 
 impl FunctionBinding {
@@ -163,7 +224,7 @@ impl FunctionBinding {
     pub const KIND: &'static str = "function";
 
     /// One of that function.
-    pub const fn new(function: FunctionName) -> Self {
+    pub const fn new(function: CalleeName) -> Self {
         Self { kind: FunctionKind::Function, function }
     }
 }

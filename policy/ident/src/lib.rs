@@ -17,9 +17,9 @@ mod rights;
 mod text;
 mod trace_parent;
 
-pub use access::{Access, CallScope};
+pub use access::{Access, CALLERS_MAX, CallScope, Callers, FUNCTION_CALLER};
 pub use binding::{
-    BINDINGS_MAX, Binding, Bindings, DataAccess, FunctionBinding, ResourceBinding, ResourceKind,
+    BINDINGS_MAX, Binding, Bindings, CalleeName, DataAccess, FunctionBinding, ResourceBinding, ResourceKind,
 };
 pub use build_version::BuildVersion;
 pub use class::Class;

@@ -274,10 +274,11 @@ table! { $
     MF1210 "The function that was called has not answered.", "The message says why; look at the log of the function that was called.";
     MF1211 "The call may not make another one.", "Let functions call each other less deeply: put what several of them do into one.";
     MF1212 "What is at the path is not what the operation is for.", "Look with `open` or `list` what is there; `open_or_create` makes a file and the directories above it.";
-    MF1213 "What the call changed did not take effect, but for what it did at once.", "Look at what it wrote to files and asked servers for before you try again.";
+    MF1213 "What the call changed did not take effect, but for what it did at once.", "Look at what it wrote to files and asked servers and functions of other tenants for before you try again.";
     MF1214 "The request is none that a function may send.", "The message says what of it: the method, the path or a header.";
     MF1215 "The server has not answered.", "Look whether it is there, and whether the request arrived, before you try again.";
     MF1216 "The answer may show a secret, and is withheld.", "Ask for something that does not repeat what was sent, and is not compressed.";
     MF1217 "The server is where functions may not go.", "If it is meant to be there, an operator adds its network to MFAAS_HTTP_FILE.";
     MF1218 "The call would change data of several stores.", "Change data of one store in one call, with the functions that it calls; an operator says which resources lie together.";
+    MF1219 "The function of another tenant does not let this one call it.", "Ask its owner to name your tenant in its `callers` and to deploy it, or to make it `public`.";
 }

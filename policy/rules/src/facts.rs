@@ -1,7 +1,7 @@
 //! What was seen, without a judgement. `mfaas-audit` and `mfaas-inspect` fill these in.
 
 use mfaas_ident::{
-    Access, Bindings, Budget, Class, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit,
+    Access, Bindings, Budget, Callers, Class, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub struct ManifestFacts {
     pub isolation: Option<Isolation>,
     /// `[package.metadata.mfaas] access`: who may call it; what the site says if absent.
     pub access: Option<Access>,
+    /// `[package.metadata.mfaas] callers`: the other tenants whose functions may call it.
+    pub callers: Callers,
     /// `[package.metadata.mfaas] class`.
     pub class: Option<Class>,
     /// `[package.metadata.mfaas.bindings]`: what data it may reach.

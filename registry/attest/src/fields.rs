@@ -6,11 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mfaas_ident::{Access, BINDINGS_MAX, Bindings, Class};
+use mfaas_ident::{Access, BINDINGS_MAX, Bindings, CALLERS_MAX, Callers, Class};
 use serde_json::Value;
 
 /// Critical: who may call the function.
 const ACCESS: &str = "access";
+/// Critical: the other tenants whose functions may call the function; not said of one that lets in none.
+const CALLERS: &str = "callers";
 /// Critical: which class the function is of; said of no function of the class that all were of before.
 const CLASS: &str = "class";
 /// Critical: what data the function may reach; not said of one that reaches none.
@@ -48,6 +50,15 @@ impl Fields {
         self
     }
 
+    /// The same with the other tenants whose functions may call it. That there are none is not said, for the same reason.
+    #[must_use]
+    pub fn with_callers(mut self, callers: &Callers) -> Self {
+        if !callers.is_empty() {
+            self.critical.insert(CALLERS.to_owned(), serde_json::json!(callers));
+        }
+        self
+    }
+
     /// The same with what data the function may reach. That it reaches none is not said, for the same reason.
     #[must_use]
     pub fn with_bindings(mut self, bindings: &Bindings) -> Self {
@@ -67,6 +78,13 @@ impl Fields {
     /// Who may call the function.
     pub fn access(&self) -> Option<Access> {
         self.critical.get(ACCESS)?.as_str().and_then(|word| Access::parse(word).ok())
+    }
+
+    /// The other tenants whose functions may call it; nothing if that makes no sense.
+    pub fn callers(&self) -> Option<Callers> {
+        let Some(said) = self.critical.get(CALLERS) else { return Some(Callers::new()) };
+        let callers: Callers = serde::Deserialize::deserialize(said).ok()?;
+        (1..=CALLERS_MAX).contains(&callers.len()).then_some(callers)
     }
 
     /// Which class the function is of; nothing if that makes no sense.
@@ -99,7 +117,7 @@ impl Fields {
             }
         }
         if let Some(name) =
-            self.critical.keys().find(|name| ![ACCESS, CLASS, BINDINGS].contains(&name.as_str()))
+            self.critical.keys().find(|name| ![ACCESS, CALLERS, CLASS, BINDINGS].contains(&name.as_str()))
         {
             return Err(format!("the critical field `{name}` is not known to this release: update it"));
         }
@@ -112,6 +130,9 @@ impl Fields {
         if self.class().is_none() {
             return Err("what is said of the function's class makes no sense".to_owned());
         }
+        if self.callers().is_none() {
+            return Err("what is said of the tenants whose functions may call it makes no sense".to_owned());
+        }
         match self.bindings() {
             Some(_) => Ok(()),
             None => Err("what is said of the data that the function may reach makes no sense".to_owned()),
@@ -123,3 +144,6 @@ fn is_name(name: &str) -> bool {
     let fits = (1..=NAME_BYTES_MAX).contains(&name.len());
     fits && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
+
+#[cfg(test)]
+mod tests;

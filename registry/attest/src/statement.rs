@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use mfaas_ident::{
-    Access, Bindings, Budget, Class, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
-    MemoryLimit, TenantName, ToolchainId, VersionNumber,
+    Access, Bindings, Budget, Callers, Class, CrateName, DeploymentId, Digest, FunctionName, HandlerPath,
+    Isolation, MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 
 use crate::{Fields, Payload, Provenance, Purpose};
@@ -206,6 +206,11 @@ impl Admission {
         let access = self.fields.as_ref().and_then(Fields::access);
         let class = self.fields.as_ref().and_then(Fields::class).unwrap_or_default();
         Declared { access: access.or(declared.access), class, ..declared }
+    }
+
+    /// The other tenants whose functions may call the function.
+    pub fn callers(&self) -> Callers {
+        self.fields.as_ref().and_then(Fields::callers).unwrap_or_default()
     }
 
     /// What data the function may reach.

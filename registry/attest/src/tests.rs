@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_ident::{
-    Access, AliasName, Budget, Class, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
+    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
     MemoryLimit, Selector, TenantName, ToolchainId, VersionNumber,
 };
 use proptest::prelude::*;
@@ -22,11 +22,11 @@ fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
 }
 
-fn key() -> PrivateKey {
+pub(crate) fn key() -> PrivateKey {
     PrivateKey::generate().unwrap()
 }
 
-fn statement() -> Statement {
+pub(crate) fn statement() -> Statement {
     let artifact = Digest::of(b"so");
     Statement::new(Admission {
         tenant: TenantName::parse("acme").unwrap(),
@@ -105,7 +105,7 @@ fn key_list(key: &PublicKey) -> KeyList {
     }
 }
 
-fn trust(purpose: Purpose, key: &PrivateKey) -> Trust {
+pub(crate) fn trust(purpose: Purpose, key: &PrivateKey) -> Trust {
     Trust::of_key(purpose, key.public())
 }
 
@@ -186,142 +186,6 @@ fn a_statement_of_the_release_before_says_who_may_call_where_it_did() {
     assert_eq!((read.predicate.declares().access(), read), (Access::Token, statement_v3()));
 }
 
-/// A function of class `micro` is not said to be one, so that its statement has the bytes that older nodes know; a bulk function's
-/// has a critical field, which they refuse by name.
-#[test]
-fn only_a_bulk_function_says_its_class_and_within_its_class_a_statement_may_ask_for_more() {
-    let key = key();
-    let with = |class, budget: &str, memory: &str| {
-        let fields = Some(Fields::new(Access::Token).with_class(class));
-        let (budget_us, memory_bytes) = (Budget::parse(budget).unwrap(), MemoryLimit::parse(memory).unwrap());
-        Statement::new(Admission { fields, budget_us, memory_bytes, ..statement().predicate })
-    };
-    let read = |statement: &Statement| {
-        let document = serde_json::to_value(statement).unwrap();
-        verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key))
-    };
-    let micro = with(Class::Micro, "10s", "256MiB");
-    let fields = serde_json::to_value(&micro.predicate.fields).unwrap();
-    assert_eq!(fields, serde_json::json!({"critical": {"access": "token"}}));
-    assert_eq!(read(&micro).unwrap().predicate.declares().class, Class::Micro);
-
-    let bulk = with(Class::Bulk, "600s", "1024MiB");
-    let fields = serde_json::to_value(&bulk.predicate.fields).unwrap();
-    assert_eq!(fields, serde_json::json!({"critical": {"access": "token", "class": "bulk"}}));
-    let declared = serde_json::to_value(bulk.predicate.declared).unwrap();
-    assert!(declared.get("class").is_none(), "it is said once: {declared}");
-    assert_eq!(read(&bulk).unwrap().predicate.declares().class, Class::Bulk);
-
-    for (budget, memory) in [("11s", "4MiB"), ("10ms", "257MiB")] {
-        let refused = read(&with(Class::Micro, budget, memory));
-        assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{budget} {memory}: {refused:?}");
-        assert!(read(&with(Class::Bulk, budget, memory)).is_ok());
-    }
-    for class in ["micro", "batch", ""] {
-        let mut document = serde_json::to_value(&micro).unwrap();
-        document["predicate"]["fields"]["critical"]["class"] = class.into();
-        let refused = verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key));
-        assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{class:?}: {refused:?}");
-    }
-    let mut document = serde_json::to_value(&micro).unwrap();
-    document["predicate"]["declared"]["class"] = "bulk".into();
-    let refused = verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key));
-    assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{refused:?}");
-}
-
-/// Said of a function that reaches data alone: the statements of all others are what they were.
-#[test]
-fn what_data_a_function_reaches_is_a_critical_field() {
-    let key = key();
-    let binding = |access: &str| serde_json::json!({"kind": "kv", "resource": "orders", "access": access});
-    let function = serde_json::json!({"kind": "function", "function": "rank"});
-    let bindings = serde_json::json!({"a": binding("read"), "b": binding("write"), "c": function});
-    let bound: mfaas_ident::Bindings = serde_json::from_value(bindings.clone()).unwrap();
-    let mut written = statement();
-    written.predicate.fields = Some(Fields::new(Access::Token).with_bindings(&bound));
-    let signed = sign(&written, &[&key]).unwrap();
-    let read = verify::<Statement>(&signed, &trust(Purpose::Artifact, &key)).unwrap();
-    assert_eq!(read.predicate.bound(), bound);
-    let fields = serde_json::to_value(&read.predicate.fields).unwrap();
-    assert_eq!(fields, serde_json::json!({"critical": {"access": "token", "bindings": bindings}}));
-    let silent = Fields::new(Access::Token).with_bindings(&mfaas_ident::Bindings::new());
-    assert_eq!(silent, Fields::new(Access::Token));
-    assert!(statement().predicate.bound().is_empty());
-
-    let many: serde_json::Map<_, _> = (0..17).map(|number| (format!("b{number}"), binding("read"))).collect();
-    for wrong in [
-        serde_json::json!({}),
-        serde_json::json!([]),
-        serde_json::json!(null),
-        serde_json::json!({"a": binding("admin")}),
-        serde_json::json!({"A": binding("read")}),
-        serde_json::json!({"a": {"kind": "kv", "resource": "orders"}}),
-        serde_json::json!({"a": {"kind": "file", "resource": "orders", "access": "read"}}),
-        serde_json::json!({"a": {"kind": "kv", "resource": "orders", "access": "read", "more": 1}}),
-        serde_json::json!({"a": {"kind": "kv", "function": "rank"}}),
-        serde_json::json!({"a": {"kind": "function", "function": "other/rank"}}),
-        serde_json::json!({"a": {"kind": "function", "function": "rank", "access": "read"}}),
-        serde_json::Value::Object(many),
-    ] {
-        let mut document = serde_json::to_value(&written).unwrap();
-        document["predicate"]["fields"]["critical"]["bindings"] = wrong.clone();
-        let refused = verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key));
-        let Err(AttestError::Inconsistent { reason }) = refused else { panic!("{wrong}: {refused:?}") };
-        assert!(reason.contains("the data that the function may reach"), "{wrong}: {reason}");
-    }
-}
-
-/// What a release to come may write: a restriction that this one does not know, and a remark.
-#[test]
-fn an_unknown_critical_field_is_refused_and_an_unknown_optional_one_kept() {
-    let key = key();
-    let good = serde_json::to_value(statement()).unwrap();
-    let read = |fields: serde_json::Value| {
-        let mut document = good.clone();
-        document["predicate"]["fields"] = fields;
-        verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key))
-    };
-    let remark = serde_json::json!({"team": {"name": "maps", "floor": 3}});
-    let kept = read(serde_json::json!({"critical": {"access": "tenant"}, "optional": remark})).unwrap();
-    let fields = kept.predicate.fields.clone().unwrap();
-    assert_eq!(serde_json::to_value(fields.optional()).unwrap(), remark);
-    assert_eq!(kept.predicate.declares().access(), Access::Tenant);
-    let again = sign(kept.get(), &[&key]).unwrap();
-    let again = verify::<Statement>(&again, &trust(Purpose::Artifact, &key)).unwrap();
-    assert_eq!(again.get(), kept.get(), "signed again, it says the same");
-
-    let refusal = |fields| match read(fields) {
-        Err(AttestError::Inconsistent { reason }) => reason,
-        other => panic!("{other:?}"),
-    };
-    let restricted = refusal(serde_json::json!({"critical": {"access": "token", "regions": ["eu"]}}));
-    assert_eq!(restricted, "the critical field `regions` is not known to this release: update it");
-    for (fields, why) in [
-        (serde_json::json!({"critical": {}}), "who may call"),
-        (serde_json::json!({"critical": {"access": "anybody"}}), "who may call"),
-        (serde_json::json!({"critical": {"access": null}}), "who may call"),
-        (serde_json::json!({"critical": {}, "optional": {"access": "public"}}), "who may call"),
-        (
-            serde_json::json!({"critical": {"access": "token"}, "optional": {"access": "public"}}),
-            "critical and optional",
-        ),
-        (serde_json::json!({"critical": {"access": "token"}, "optional": {"Team": 1}}), "is called Team"),
-        (serde_json::json!({"critical": {"access": "token"}, "optional": {"": 1}}), "is called"),
-        (
-            serde_json::json!({"critical": {"access": "token"}, "optional":
-                (0..33).map(|n| ("a".repeat(n + 1), n)).collect::<std::collections::BTreeMap<_, _>>()}),
-            "33 optional fields",
-        ),
-    ] {
-        let said = refusal(fields.clone());
-        assert!(said.contains(why), "{fields}: {said}");
-    }
-    for fields in [serde_json::json!(null), serde_json::json!({"critical": {"access": "token"}, "other": {}})]
-    {
-        assert!(matches!(read(fields), Err(AttestError::Malformed { .. })));
-    }
-}
-
 /// One that was kept from the release before, for the fuzzer; its first byte says what it is.
 #[test]
 fn a_statement_that_an_older_release_wrote_is_read() {
@@ -335,7 +199,7 @@ fn a_statement_that_an_older_release_wrote_is_read() {
 }
 
 /// Signs a document as it is, consistent or not.
-fn signed_as_it_is(document: &serde_json::Value, key: &PrivateKey) -> Vec<u8> {
+pub(crate) fn signed_as_it_is(document: &serde_json::Value, key: &PrivateKey) -> Vec<u8> {
     use base64::Engine as _;
     let base64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
     let payload = serde_json::to_vec(document).unwrap();

@@ -29,6 +29,17 @@ where
     }
 }
 
+/// The `text[]` column `column`, each as `T`.
+pub(crate) fn all_parsed<T, C>(row: &PgRow, column: &str) -> Decoded<C>
+where
+    T: FromStr,
+    T::Err: Error + Send + Sync + 'static,
+    C: FromIterator<T>,
+{
+    let texts = row.try_get::<Vec<String>, _>(column)?;
+    texts.iter().map(|text| text.parse().map_err(|e| bad(column, e))).collect()
+}
+
 /// The integer column `column` as an unsigned quantity `T`.
 pub(crate) fn unsigned<T>(row: &PgRow, column: &str) -> Decoded<T>
 where

@@ -3,15 +3,15 @@
 use chrono::{DateTime, Utc};
 use mfaas_attest::ALIASES_MAX;
 use mfaas_ident::{
-    Access, AliasName, Bindings, Budget, Class, DeploymentId, Digest, FunctionName, HandlerPath, Isolation,
-    MemoryLimit, TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, Bindings, Budget, Callers, Class, DeploymentId, Digest, FunctionName, HandlerPath,
+    Isolation, MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
 use crate::connection::retried;
-use crate::decode::{Decoded, json, parsed, parsed_opt, small, small_opt, unsigned};
+use crate::decode::{Decoded, all_parsed, json, parsed, parsed_opt, small, small_opt, unsigned};
 use crate::{Actor, Catalog, CatalogError};
 
 /// A function that has at least one version.
@@ -62,6 +62,8 @@ pub struct Version {
     pub isolation: Isolation,
     /// Who may call it.
     pub access: Access,
+    /// The other tenants whose functions may.
+    pub callers: Callers,
     /// What kind of calls it has.
     pub class: Class,
     /// What data it may reach.
@@ -140,7 +142,7 @@ impl Catalog {
     ) -> Result<Vec<Version>, CatalogError> {
         let rows = sqlx::query(
             "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
-                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.class, v.toolchain,
+                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.callers, v.class, v.toolchain,
                     v.abi_version, v.policy_version, v.created_at, a.bytes, r.artifact IS NOT NULL AS revoked,
                     (SELECT coalesce(jsonb_object_agg(b.name, jsonb_build_object(
                                 'kind', b.kind, 'resource', b.resource, 'access', b.access)), '{}')
@@ -324,7 +326,7 @@ async fn read_version(
 ) -> Result<Version, CatalogError> {
     let row = sqlx::query(
         "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
-                v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.class, v.toolchain,
+                v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.callers, v.class, v.toolchain,
                 v.abi_version, v.policy_version, v.created_at, a.bytes,
                 EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked,
                 (SELECT coalesce(jsonb_object_agg(b.name, jsonb_build_object(
@@ -385,6 +387,7 @@ fn version(row: &PgRow) -> Decoded<Version> {
         idempotent: row.try_get("idempotent")?,
         isolation: parsed(row, "isolation")?,
         access: parsed(row, "access")?,
+        callers: all_parsed(row, "callers")?,
         class: parsed(row, "class")?,
         bindings: json(row, "bindings")?,
         toolchain: parsed(row, "toolchain")?,

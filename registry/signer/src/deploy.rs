@@ -222,6 +222,7 @@ fn decide(
     let bound = claim.bindings.values().filter_map(Binding::resource);
     let bound: Vec<_> = bound.map(|binding| binding.resource.as_str()).collect();
     let granted = resources::granted(tx, &row.tenant, &bound)?;
+    let closed = calls::closed(tx, &row.tenant, &claim.bindings)?;
     let cycle = calls::cycle(tx, (&row.tenant, &row.function), &claim.bindings)?;
     let mut examined = examine(Case {
         upload: upload.into(),
@@ -230,6 +231,7 @@ fn decide(
         allowlist: &allowlist,
         caches: &caches,
         granted: &granted,
+        closed: &closed,
         cycle: cycle.as_deref(),
         sandbox_minimum: context.sandbox_minimum,
     })?;
@@ -378,6 +380,7 @@ fn admission(
     let provenance = provenance(row, claim, &examined);
     let fields = Fields::new(examined.declared.access())
         .with_class(examined.declared.class)
+        .with_callers(&examined.callers)
         .with_bindings(&examined.bindings);
     Admission {
         tenant: row.tenant.clone(),

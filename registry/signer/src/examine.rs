@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use mfaas_attest::{BuildClaim, DecisionUsed, Declared, SandboxLevel};
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{
-    Binding, BindingName, Bindings, Budget, Digest, FunctionName, HandlerPath, MemoryLimit, ResourceBinding,
+    Binding, BindingName, Bindings, Budget, CalleeName, Callers, Digest, HandlerPath, MemoryLimit,
+    ResourceBinding,
 };
 use mfaas_inspect::verify::{RULES_REVISION, verify_image};
 use mfaas_rules::facts::ManifestFacts;
@@ -42,8 +43,10 @@ pub(crate) struct Case<'a> {
     pub(crate) caches: &'a [CachedCrate],
     /// What the tenant may bind at this moment.
     pub(crate) granted: &'a GrantedResources,
+    /// Functions of other tenants that what the builder claims that it binds calls, and that do not let this tenant in.
+    pub(crate) closed: &'a [CalleeName],
     /// The functions of a cycle of calls, if what the builder claims that it binds closes one.
-    pub(crate) cycle: Option<&'a [FunctionName]>,
+    pub(crate) cycle: Option<&'a [CalleeName]>,
     /// The weakest sandbox that a build may have had.
     pub(crate) sandbox_minimum: SandboxLevel,
 }
@@ -56,6 +59,7 @@ pub(crate) struct Examined {
     pub(crate) memory: MemoryLimit,
     /// Without the site's default for who may call: builders do not know it.
     pub(crate) declared: Declared,
+    pub(crate) callers: Callers,
     pub(crate) bindings: Bindings,
     pub(crate) source_tree: Digest,
     pub(crate) elf_facts: Digest,
@@ -119,6 +123,7 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
         );
     }
     accept(judge_bindings(&manifest.bindings, case.granted))?;
+    accept(case.closed.iter().map(judge_closed).collect())?;
     accept(case.cycle.map(judge_cycle).into_iter().collect())?;
     let decisions = examine_dependencies(&manifest, case.claim, case.allowlist, case.caches)?;
     let elf_facts = examine_artifact(case.artifact)?;
@@ -132,6 +137,7 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
             access: manifest.access,
             class: manifest.class.unwrap_or_default(),
         },
+        callers: manifest.callers,
         bindings: manifest.bindings,
         source_tree: tree.tree_digest(),
         elf_facts,
@@ -320,9 +326,15 @@ fn judge_bindings(bindings: &Bindings, granted: &GrantedResources) -> Vec<Findin
     bindings.iter().filter_map(finding).collect()
 }
 
+/// A function of another tenant that does not let this one in. Whether it is there is nobody's business.
+fn judge_closed(callee: &CalleeName) -> Finding {
+    let message = format!("`{callee}` lets no function of this tenant call it");
+    Finding::new(codes::MF1219, Layer::Signer, message)
+}
+
 /// Functions that would wait for each other for ever.
-fn judge_cycle(functions: &[FunctionName]) -> Finding {
-    let functions: Vec<&str> = functions.iter().map(FunctionName::as_str).collect();
+fn judge_cycle(functions: &[CalleeName]) -> Finding {
+    let functions: Vec<String> = functions.iter().map(CalleeName::to_string).collect();
     let message = format!("the function would call itself: {}", functions.join(" calls "));
     Finding::new(codes::MF1209, Layer::Signer, message)
 }

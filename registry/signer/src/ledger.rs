@@ -187,7 +187,8 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     let (tenant, function) = (a.tenant.as_str(), a.function.as_str());
     let (artifact, statement) = (a.artifact.to_string(), signed.digest.to_string());
     let version = i32::try_from(a.version.get())?;
-    let declared = a.declares();
+    let (declared, callers) = (a.declares(), a.callers());
+    let callers: Vec<&str> = callers.iter().map(TenantName::as_str).collect();
     tx.execute(
         "INSERT INTO artifacts (digest, bytes, toolchain) VALUES ($1, $2, $3)
          ON CONFLICT ON CONSTRAINT artifacts_pkey DO NOTHING",
@@ -200,8 +201,8 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     tx.execute(
         "INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler,
                                budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access,
-                               class)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+                               class, callers)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
         &[
             &tenant,
             &function,
@@ -220,6 +221,7 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
             &declared.isolation.as_str(),
             &declared.access().as_str(),
             &declared.class.as_str(),
+            &callers,
         ],
     )?;
     record_crates(tx, a, version)?;

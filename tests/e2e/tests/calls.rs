@@ -123,3 +123,92 @@ fn functions_call_each_other_and_take_effect_together() {
     assert_eq!(diagnostic["code"], "MF0414", "{report}");
     assert!(diagnostic["message"].as_str().unwrap().contains("`reserve`, which Cargo.toml does not declare"));
 }
+
+const PAY: &str = r#"
+use mfaas::{Binding, Error, Kv, Request, Write};
+
+pub struct Ledger;
+
+impl Binding for Ledger {
+    const NAME: &'static str = "ledger";
+    type Value = i64;
+}
+
+pub async fn handle(request: Request, ledger: Kv<Ledger, Write>) -> Result<mfaas::Json<String>, Error> {
+    let paid = ledger.increment("paid", 1).await?;
+    Ok(mfaas::Json(format!("{paid} by {}", request.caller().unwrap_or("nobody"))))
+}
+"#;
+
+const ORDER: &str = r#"
+use mfaas::{Call, Callee, Error};
+
+pub struct Pay;
+
+impl Callee for Pay {
+    const NAME: &'static str = "pay";
+    type Request = ();
+    type Response = String;
+}
+
+pub async fn handle(what: String, pay: Call<Pay>) -> Result<String, Error> {
+    let paid = match pay.call(&()).await {
+        Ok(paid) => paid,
+        Err(error) => return Ok(format!("{:?}", error.code())),
+    };
+    if what == "fail" { Err(Error::new("it fails after it has paid")) } else { Ok(paid) }
+}
+"#;
+
+/// It is called if it lets the other tenant in, and what it changes is its own.
+#[test]
+fn functions_call_those_of_other_tenants_that_let_them_in() {
+    let stack = Stack::start();
+    let created = stack.cli(["token", "create", "bank-ci", "--role", "deployer", "--tenant", "bank"]).ok();
+    let bank = created.stdout.trim();
+    let _ = stack.cli(["resource", "create", "ledger", "--kind", "kv"]).ok();
+    let _ = stack.cli(["resource", "grant", "ledger", "--tenant", "bank", "--access", "write"]).ok();
+    let deploy_pay = |callers: &str| {
+        let bindings = "[package.metadata.mfaas.bindings.ledger]\nkind = \"kv\"\naccess = \"write\"\n";
+        let more = format!(
+            "[package.metadata.mfaas]\naccess = \"tenant\"\ncallers = {callers}\n{bindings}{DEPENDENCY}"
+        );
+        let pay = package("pay", PAY, &more);
+        let _ = stack.cli_with(["deploy", pay.path().to_str().unwrap()], &[("MFAAS_TOKEN", bank)]).ok();
+    };
+    let bindings = "[package.metadata.mfaas.bindings.pay]\nkind = \"function\"\nfunction = \"bank/pay\"\n";
+    let order = package("order", ORDER, &format!("{bindings}{DEPENDENCY}"));
+    let refused = || {
+        let report = stack.cli(["deploy", "--json", order.path().to_str().unwrap()]).exits(3).json();
+        let diagnostic = &report["diagnostics"][0];
+        (diagnostic["code"].to_string(), diagnostic["message"].to_string())
+    };
+    let absent = refused();
+    assert_eq!(absent.0, "\"MF1219\"");
+    deploy_pay("[]");
+    assert_eq!(refused(), absent, "one that is there and lets nobody in is answered as one that is not");
+    deploy_pay("[\"default\"]");
+    let deployed = stack.deploy(order.path()).ok();
+    assert!(deployed.stderr.contains("now also calls `bank/pay`"), "{}", deployed.stderr);
+    assert_eq!(stack.cli(["graph", "order"]).ok().stdout, "order\n  bank/pay (of another tenant)\n");
+    let versions = stack.cli_with(["versions", "pay"], &[("MFAAS_TOKEN", bank)]).ok();
+    assert!(versions.stdout.contains("tenant, functions of default"), "{}", versions.stdout);
+
+    let call = |body: &str| {
+        let url = format!("{}/f/default/order", stack.ingress());
+        stack.request("POST", &url, &[], body.as_bytes().to_vec())
+    };
+    assert_eq!(call("one").text(), "1 by default/function/order");
+    assert_eq!(call("fail").status, 500);
+    assert_eq!(
+        call("one").text(),
+        "3 by default/function/order",
+        "what it did stays, whatever comes of its caller"
+    );
+    // Nobody else can say that it is that function.
+    let forged = ["token", "create", "function/order", "--call", "order"];
+    assert!(stack.cli(forged).exits(1).stderr.contains("callers that are no tokens"));
+    // It closes while its caller is deployed.
+    deploy_pay("[\"shop\"]");
+    assert_eq!(call("one").text(), "Some(1210)");
+}

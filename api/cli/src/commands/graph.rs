@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use mfaas_ident::{Binding, FunctionName, VersionNumber};
+use mfaas_ident::{Binding, CalleeName, FunctionName, VersionNumber};
 use mfaas_wire::{FunctionView, VersionView};
 use serde::Serialize;
 
@@ -23,11 +23,11 @@ pub(crate) struct Graph {
 /// A function of the graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Node {
-    function: FunctionName,
-    /// Nothing of one that is not deployed, or has no live version: calls of it fail.
+    function: CalleeName,
+    /// Nothing of one that is not deployed, or has no live version: calls of it fail. Nor of another tenant's, whose that is to know.
     live_version: Option<VersionNumber>,
-    /// What it calls.
-    calls: BTreeSet<FunctionName>,
+    /// What it calls, if it is the tenant's.
+    calls: BTreeSet<CalleeName>,
 }
 
 /// What programs read: the function itself first.
@@ -42,19 +42,23 @@ impl Graph {
         let client = context.client()?;
         // One that is not there is the user's mistake; of those that it calls it is news.
         let _: FunctionView = client.get(&format!("/v1/functions/{}", self.name)).await?;
-        let (mut functions, mut seen) = (Vec::new(), BTreeSet::from([self.name.clone()]));
-        let mut next = VecDeque::from([self.name.clone()]);
+        let root = CalleeName::from(self.name);
+        let (mut functions, mut seen) = (Vec::new(), BTreeSet::from([root.clone()]));
+        let mut next = VecDeque::from([root.clone()]);
         while let Some(name) = next.pop_front() {
             let node = node(&client, name).await?;
             next.extend(node.calls.iter().filter(|callee| seen.insert((*callee).clone())).cloned());
             functions.push(node);
         }
-        context.screen.result(&Shown { functions: functions.clone() }, || text(&self.name, &functions))?;
+        context.screen.result(&Shown { functions: functions.clone() }, || text(&root, &functions))?;
         Ok(Exit::Ok)
     }
 }
 
-async fn node(client: &Client, function: FunctionName) -> Result<Node, Failure> {
+async fn node(client: &Client, function: CalleeName) -> Result<Node, Failure> {
+    if function.tenant.is_some() {
+        return Ok(Node { function, live_version: None, calls: BTreeSet::new() });
+    }
     let path = format!("/v1/functions/{function}");
     let found: Option<FunctionView> = client.find(&path).await?;
     let live_version = found.and_then(|found| found.live_version);
@@ -69,14 +73,15 @@ async fn node(client: &Client, function: FunctionName) -> Result<Node, Failure> 
 }
 
 /// A tree: what a function calls stands below it, once.
-fn text(root: &FunctionName, functions: &[Node]) -> String {
-    let nodes: BTreeMap<&FunctionName, &Node> = functions.iter().map(|node| (&node.function, node)).collect();
+fn text(root: &CalleeName, functions: &[Node]) -> String {
+    let nodes: BTreeMap<&CalleeName, &Node> = functions.iter().map(|node| (&node.function, node)).collect();
     let (mut lines, mut drawn) = (Vec::new(), BTreeSet::new());
     let mut stack = vec![(root, 0)];
     while let Some((name, depth)) = stack.pop() {
         let Some(node) = nodes.get(name) else { continue };
         let is_again = !drawn.insert(name);
         let note = match node.live_version {
+            None if name.tenant.is_some() => " (of another tenant)",
             None => " (has no live version)",
             Some(_) if is_again && !node.calls.is_empty() => " (see above)",
             Some(_) => "",

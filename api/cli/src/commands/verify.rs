@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use mfaas_attest::{Statement, TrustedRoot, Verified};
 use mfaas_ident::{
-    Access, Bindings, Class, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber,
+    Access, Bindings, Callers, Class, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber,
 };
-use mfaas_wire::{AliasView, Page, VersionView, bindings_text};
+use mfaas_wire::{AliasView, Page, VersionView, bindings_text, callers_text};
 use serde::Serialize;
 
 use crate::client::Client;
@@ -40,6 +40,8 @@ struct Proof {
     idempotent: bool,
     isolation: Isolation,
     access: Access,
+    #[serde(skip_serializing_if = "Callers::is_empty")]
+    callers: Callers,
     class: Class,
     #[serde(skip_serializing_if = "Bindings::is_empty")]
     bindings: Bindings,
@@ -56,7 +58,7 @@ impl Proof {
             "{name} is what was signed\n  artifact   {artifact}\n  signed by  key {signed_by} of key list {key_list_version}\n  toolchain  {toolchain}\n  source     {source_tree}\n  isolation  {}\n  idempotent {}\n  callers    {}\n  class      {}\n  data       {}",
             self.isolation,
             self.idempotent,
-            self.access,
+            callers_text(self.access, &self.callers),
             self.class,
             bindings_text(&self.bindings)
         );
@@ -182,6 +184,7 @@ fn prove(
         idempotent: declared.idempotent,
         isolation: declared.isolation,
         access: declared.access(),
+        callers: admission.callers(),
         class: declared.class,
         bindings: admission.bound(),
         other: admission.fields.as_ref().map_or_else(BTreeMap::new, |fields| fields.optional().clone()),

@@ -1,7 +1,7 @@
 //! `mfaas versions`: what a function has been.
 
 use mfaas_ident::FunctionName;
-use mfaas_wire::{Page, VersionView, bindings_text};
+use mfaas_wire::{Page, VersionView, bindings_text, callers_text};
 
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
@@ -58,7 +58,7 @@ fn row(version: &VersionView) -> Vec<String> {
         version.class.to_string(),
         format!("{} us", version.budget_us),
         format!("{} KiB", version.memory_bytes / 1024),
-        version.access.to_string(),
+        callers_text(version.access, &version.callers),
         bindings_text(&version.bindings),
         version.isolation.to_string(),
         if version.idempotent { "yes" } else { "no" }.to_owned(),

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use mfaas_attest::Admission;
 use mfaas_ident::{CrateName, FunctionName, VersionNumber};
-use mfaas_wire::bindings_text;
+use mfaas_wire::{bindings_text, callers_text};
 use serde::Deserialize;
 
 use super::frame::{Frame, html};
@@ -78,7 +78,7 @@ fn declarations(old: &Admission, new: &Admission) -> Vec<Row> {
     let texts = |said: &Admission| {
         let declared = said.declares();
         [
-            ("Who may call", declared.access().as_str().to_owned()),
+            ("Who may call", callers_text(declared.access(), &said.callers())),
             ("Data", bindings_text(&said.bound())),
             ("Class", declared.class.as_str().to_owned()),
             ("CPU time of a call", said.budget_us.to_string()),

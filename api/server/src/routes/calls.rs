@@ -6,7 +6,7 @@ use chrono::{SubsecRound as _, TimeDelta, Utc};
 use http::StatusCode;
 use mfaas_attest::{CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims};
 use mfaas_catalog::{Actor, CatalogError, IssuedCall};
-use mfaas_ident::{PersonName, TenantName};
+use mfaas_ident::{FUNCTION_CALLER, PersonName, TenantName};
 use mfaas_wire::{
     CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey,
     SCHEDULE_CALLER, schema,
@@ -32,8 +32,11 @@ pub(super) async fn create(
     Json(body): Json<CreateCallToken>,
 ) -> Result<Response, Refusal> {
     let named = body.caller.clone().unwrap_or_else(|| own_name(&caller));
-    if named.as_str().starts_with(SCHEDULE_CALLER) {
-        return Err(Refusal::invalid(format!("`{SCHEDULE_CALLER}` begins the names of schedules.")));
+    let reserved = [SCHEDULE_CALLER, FUNCTION_CALLER];
+    if let Some(reserved) = reserved.into_iter().find(|reserved| named.as_str().starts_with(reserved)) {
+        return Err(Refusal::invalid(format!(
+            "`{reserved}` begins the names of callers that are no tokens."
+        )));
     }
     let created = issue(&app, &caller.actor(), (&caller.tenant, named), body).await?;
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())

@@ -3,10 +3,8 @@
 //! A caller shows a call token or is nobody but an address. What it may call stands in the function's signed statement
 //! ([`mfaas_ident::Access`]); whether a token counts is decided here alone, with the keys of the signed serving set. Must never
 //! let a caller without rights tell a function that exists from one that does not, pass a token on to a function, or hold more
-//! than its bounds ([`recent`]).
+//! than its bounds ([`crate::recent`]).
 
-mod limiter;
-mod recent;
 mod tokens;
 
 use std::sync::Arc;
@@ -19,18 +17,14 @@ use mfaas_delivery::Availability;
 use mfaas_ident::{Access, Class, FunctionName, FunctionRef, PeerKey, TenantName};
 use mfaas_rules::codes;
 
-pub(crate) use limiter::Share;
-use limiter::{Limiter, Place};
 use tokens::{Known, Tokens};
 
 use super::problem::Problem;
 use super::refusal::refused;
 use crate::grant::Grant;
-use crate::serving::{CallError, Dispatcher};
+use crate::limiter::{Limiter, Place, Share};
+use crate::serving::{CALLER, CallError, Dispatcher};
 
-/// What a function sees of its caller: `tenant/name` of a call token, `local` for a program that came through the local socket, and no
-/// such header for a caller that showed nothing.
-pub(crate) const CALLER: &str = "mfaas-caller";
 /// Whose name stands in [`CALLER`] for programs of this machine. No token can say it: their names have a slash.
 pub(crate) const LOCAL: &str = "local";
 

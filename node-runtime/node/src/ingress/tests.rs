@@ -28,8 +28,9 @@ use tokio::task::JoinHandle;
 use super::callers;
 use super::listener::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::response::Response;
-use super::{Bounds, Callers, Face, Hosts, Peers, Share, headers, refused, serve};
+use super::{Bounds, Callers, Face, Hosts, Peers, headers, refused, serve};
 use crate::agent::testing::key;
+use crate::limiter::Share;
 use crate::logs::LogSink;
 use crate::serving::{self, Answered, CallError, Served, Used};
 

@@ -20,8 +20,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::refusal;
 use crate::grant::{Grant, LocalGrants};
-use crate::ingress::{CALLER, LOCAL, is_own};
-use crate::serving::{Answered, Asked, Dispatcher, Way};
+use crate::ingress::{LOCAL, is_own};
+use crate::serving::{Answered, Asked, CALLER, Dispatcher, Way};
 
 /// Calls of one client that are on their way. With requests and answers of a mebibyte each a client holds 34 MiB.
 pub(super) const SLOTS: u32 = 16;

@@ -12,6 +12,11 @@ use tokio::sync::oneshot;
 
 use super::table::Served;
 use crate::grant::Grant;
+use crate::limiter::Place;
+
+/// The header by which a function sees its caller: `tenant/name` of a call token, `tenant/function/name` of a function that calls it,
+/// `local` for a program that came through the local socket; a caller that showed nothing has none.
+pub(crate) const CALLER: &str = "mfaas-caller";
 
 /// One connection to the broker after another: none is 0, and none is the same again.
 pub(crate) type ConnectionNumber = u64;
@@ -53,6 +58,9 @@ pub(crate) struct Parent {
     /// Calls that wait for each other, this one among them.
     pub(crate) depth: u32,
     pub(crate) lineage: Lineage,
+    /// Among the calls of its tenant, if the function is another tenant's: then what this one does is its own, and no part of the call
+    /// that made it.
+    pub(crate) foreign: Option<Place>,
 }
 
 /// A call among those that made it.
@@ -107,6 +115,11 @@ impl Reply {
             Self::Caller(_) => None,
             Self::Parent(parent) => Some(parent),
         }
+    }
+
+    /// The call that what this one does is part of, if it is.
+    pub(crate) fn joined(&self) -> Option<&Parent> {
+        self.parent().filter(|parent| parent.foreign.is_none())
     }
 
     /// Whether nobody waits any more.

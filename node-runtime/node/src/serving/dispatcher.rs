@@ -99,8 +99,8 @@ impl Numbers {
 
     fn served(&mut self, image: &VerifiedImage) -> Served {
         let (id, key) = (self.function(image), image.key().clone());
-        let bindings = Arc::clone(image.bindings());
-        Served { id, key, access: image.declared().access(), terms: image.terms(), bindings }
+        let (callers, bindings) = (Arc::clone(image.callers()), Arc::clone(image.bindings()));
+        Served { id, key, access: image.declared().access(), callers, terms: image.terms(), bindings }
     }
 
     /// What the scheduler learns of an image: its declaration decides where it runs, and whether twice.

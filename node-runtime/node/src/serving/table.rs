@@ -8,7 +8,8 @@ use std::sync::{Arc, LazyLock};
 use mfaas_abi::limits;
 use mfaas_dispatch::FunctionId;
 use mfaas_ident::{
-    Access, AliasName, Binding, Class, FunctionName, ResourceKind, Selector, TenantName, VersionNumber,
+    Access, AliasName, Binding, Callers, Class, FunctionName, ResourceKind, Selector, TenantName,
+    VersionNumber,
 };
 
 use crate::function_tree::Name;
@@ -25,6 +26,8 @@ pub(crate) struct Served {
     pub(crate) key: ImageKey,
     /// Who may call it, by its signed statement.
     pub(crate) access: Access,
+    /// Which tenants' functions may call it besides its own, by the same statement.
+    pub(crate) callers: Arc<Callers>,
     /// What its calls get, by the same statement.
     pub(crate) terms: Terms,
     /// What it may reach, data and functions, by the same statement, in the order of the names.
@@ -36,12 +39,17 @@ impl Served {
     #[cfg(test)]
     pub(crate) fn for_test(id: FunctionId, key: ImageKey, access: Access) -> Self {
         let terms = Terms { class: Class::Micro, budget: key.budget, memory: key.memory };
-        Self { id, key, access, terms, bindings: Arc::default() }
+        Self { id, key, access, callers: Arc::default(), terms, bindings: Arc::default() }
     }
 
     /// What the body of a request or of its answer may have, in bytes.
     pub(crate) fn body_bytes_max(&self) -> usize {
         body_bytes_max(self.terms.class)
+    }
+
+    /// Whether functions of that tenant may call it.
+    pub(super) fn lets_in(&self, tenant: &TenantName) -> bool {
+        self.key.tenant == *tenant || self.access == Access::Public || self.callers.contains(tenant)
     }
 
     /// Whether what its calls wait for may be answered while they stay in their workers: it may read from caches.

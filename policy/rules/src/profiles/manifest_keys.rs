@@ -31,8 +31,8 @@ rows! {
     "a promise about its calls, kept by nobody but their owner: it allows a node to run a lost one again": ["package", "metadata", "mfaas", "idempotent"];
     "which kind of calls it has, and so which bounds its budget and memory have": ["package", "metadata", "mfaas", "class"];
     "asks for more isolation than others have, never for less": ["package", "metadata", "mfaas", "isolation"];
-    "who may call the function, of which its owner alone decides": ["package", "metadata", "mfaas", "access"];
-    "what the function may reach: data that the site has to grant, and functions of its tenant": ["package", "metadata", "mfaas", "bindings"]
+    "who may call the function, of which its owner alone decides": ["package", "metadata", "mfaas", "access"] ["package", "metadata", "mfaas", "callers"];
+    "what the function may reach: data that the site has to grant, and functions, those of other tenants if they let its tenant in": ["package", "metadata", "mfaas", "bindings"]
         ["package", "metadata", "mfaas", "bindings", "*"] ["package", "metadata", "mfaas", "bindings", "*", "kind"]
         ["package", "metadata", "mfaas", "bindings", "*", "resource"] ["package", "metadata", "mfaas", "bindings", "*", "access"]
         ["package", "metadata", "mfaas", "bindings", "*", "function"];

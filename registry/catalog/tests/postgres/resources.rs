@@ -214,7 +214,10 @@ async fn a_version_has_what_it_binds() {
         Binding::Resource(ResourceBinding { kind: ResourceKind::Kv, resource, access })
     };
     let bindings: Bindings = [
-        (BindingName::parse("rank").unwrap(), Binding::Function(FunctionBinding::new(function("rank-eu")))),
+        (
+            BindingName::parse("rank").unwrap(),
+            Binding::Function(FunctionBinding::new(function("rank-eu").into())),
+        ),
         (BindingName::parse("urls").unwrap(), binding("links", DataAccess::Write)),
         (BindingName::parse("hits").unwrap(), binding("hits", DataAccess::Read)),
     ]

@@ -4,9 +4,8 @@ use mfaas_attest::{BuildClaim, DecisionUsed, SandboxLevel};
 use mfaas_ident::Digest;
 
 use super::outcome;
+use crate::SOURCE;
 use crate::world::{MANIFEST, World, toolchain};
-
-const SOURCE: &str = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
 
 fn checksum(name: &str) -> String {
     Digest::of(name.as_bytes()).to_string()

@@ -31,6 +31,8 @@ fn outcome(state: &str, codes: &[&str]) -> (String, Vec<String>) {
     (state.to_owned(), codes.iter().map(|code| (*code).to_owned()).collect())
 }
 
+const SOURCE: &str = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+
 #[test]
 fn a_benign_build_becomes_a_signed_version_that_is_served() {
     let mut world = World::new();
@@ -64,7 +66,7 @@ fn what_the_manifest_declares_is_signed_and_shown() {
     assert_eq!(world.ended(id), outcome("admitted", &[]));
     let silent = Declared { access: Some(Access::Tenant), ..Declared::default() };
     assert_eq!(world.statement(id).predicate.declares(), silent, "said, not left out");
-    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let source = SOURCE;
     let manifest = format!(
         "{MANIFEST}[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\naccess = \"token\"\n"
     );
@@ -95,7 +97,7 @@ fn a_bulk_function_is_signed_as_one_and_told_within_what_every_node_can_read() {
     let mut world = World::new();
     let _signer = world.signer();
     let first = world.set_after(0);
-    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let source = SOURCE;
     let manifest = format!(
         "{MANIFEST}[package.metadata.mfaas]\nclass = \"bulk\"\nbudget = \"120s\"\nmemory = \"512MiB\"\n"
     );
@@ -128,7 +130,7 @@ fn a_bulk_function_is_signed_as_one_and_told_within_what_every_node_can_read() {
 fn what_is_bound_has_to_be_granted_and_is_told_as_long_as_it_is() {
     let mut world = World::new();
     let _signer = world.signer();
-    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let source = SOURCE;
     let table = "[package.metadata.mfaas.bindings.orders]\nkind = \"kv\"\naccess = \"write\"\n";
     let manifest = format!("{MANIFEST}{table}");
     let bound: mfaas_ident::Bindings = serde_json::from_value(serde_json::json!(
@@ -174,29 +176,43 @@ fn what_is_bound_has_to_be_granted_and_is_told_as_long_as_it_is() {
     }
 }
 
+/// Deploys a function that lets in these tenants and calls these functions.
+fn deploy_calling(
+    world: &mut World,
+    (tenant, function): (&'static str, &'static str),
+    callers: &[&str],
+    callees: &[&str],
+) -> (Uuid, (String, Vec<String>)) {
+    (world.tenant, world.function) = (tenant, function);
+    let name = |place: usize| format!("b{place}");
+    let rows = callees.iter().enumerate().map(|(place, callee)| {
+        format!("{} = {{ kind = \"function\", function = \"{callee}\" }}\n", name(place))
+    });
+    let rows: String = rows.collect();
+    let manifest = format!(
+        "{MANIFEST}[package.metadata.mfaas]\ncallers = {callers:?}\n[package.metadata.mfaas.bindings]\n{rows}"
+    );
+    let bound = callees.iter().enumerate().map(|(place, callee)| {
+        let binding = serde_json::json!({"kind": "function", "function": callee});
+        (name(place).parse().unwrap(), serde_json::from_value(binding).unwrap())
+    });
+    let bound: mfaas_ident::Bindings = bound.collect();
+    let id = world.built_from(&manifest, SOURCE, |claim| claim.bindings = bound.clone());
+    (id, world.ended(id))
+}
+
+fn first_message(world: &mut World, id: Uuid) -> String {
+    let sql = "SELECT diagnostics -> 0 ->> 'message' FROM deployments WHERE id = $1";
+    world.sql.query_one(sql, &[&id]).unwrap().get(0)
+}
+
 /// By the versions that aliases name: nobody waits for itself, whoever was there first.
 #[test]
 fn functions_that_would_call_themselves_are_refused() {
     let mut world = World::new();
     let _signer = world.signer();
-    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
     let deploy = |world: &mut World, function: &'static str, callees: &[&str]| {
-        world.function = function;
-        let rows = callees.iter().map(|name| format!("{name} = {{ kind = \"function\" }}\n"));
-        let table: String =
-            std::iter::once("[package.metadata.mfaas.bindings]\n".to_owned()).chain(rows).collect();
-        let bound = callees.iter().map(|name| {
-            let binding = serde_json::json!({"kind": "function", "function": name});
-            (name.parse().unwrap(), serde_json::from_value(binding).unwrap())
-        });
-        let bound: mfaas_ident::Bindings = bound.collect();
-        let id =
-            world.built_from(&format!("{MANIFEST}{table}"), source, |claim| claim.bindings = bound.clone());
-        (id, world.ended(id))
-    };
-    let message = |world: &mut World, id: Uuid| -> String {
-        let sql = "SELECT diagnostics -> 0 ->> 'message' FROM deployments WHERE id = $1";
-        world.sql.query_one(sql, &[&id]).unwrap().get(0)
+        deploy_calling(world, ("acme", function), &[], callees)
     };
     // It need not be there yet.
     let (id, ended) = deploy(&mut world, "search", &["geo", "rate"]);
@@ -207,9 +223,10 @@ fn functions_that_would_call_themselves_are_refused() {
     assert_eq!(deploy(&mut world, "geo", &["store"]).1, outcome("admitted", &[]), "twice is no cycle");
     let refused = outcome("refused", &["MF1209"]);
     assert_eq!(deploy(&mut world, "store", &["store"]).1, refused);
+    assert_eq!(deploy(&mut world, "store", &["acme/store"]).1, refused, "by its whole name as well");
     let (id, ended) = deploy(&mut world, "store", &["search"]);
     assert_eq!(ended, refused);
-    let cycle = message(&mut world, id);
+    let cycle = first_message(&mut world, id);
     assert!(cycle.contains("store calls search calls geo calls store"), "{cycle}");
     // A version that no alias names calls nobody.
     assert_eq!(deploy(&mut world, "search", &["rate"]).1, outcome("admitted", &[]));
@@ -218,8 +235,62 @@ fn functions_that_would_call_themselves_are_refused() {
     // A builder can neither leave a function out nor make one up.
     world.function = "search";
     let manifest = format!("{MANIFEST}[package.metadata.mfaas.bindings]\nrate = {{ kind = \"function\" }}\n");
-    let id = world.built_from(&manifest, source, |_| {});
+    let id = world.built_from(&manifest, SOURCE, |_| {});
     assert_eq!(world.ended(id), outcome("failed", &["MF0603"]));
+}
+
+/// Whom a function lets in its signed statement says, and its database row.
+#[test]
+fn a_function_of_another_tenant_is_called_by_whom_it_lets_in() {
+    let mut world = World::new();
+    world.sql.batch_execute("INSERT INTO tenants (name) VALUES ('bank'), ('shop')").unwrap();
+    let _signer = world.signer();
+    let (admitted, closed) = (outcome("admitted", &[]), outcome("refused", &["MF1219"]));
+    let pay = |world: &mut World, tenant: &'static str| {
+        deploy_calling(world, (tenant, "order"), &[], &["bank/pay"]).1
+    };
+    assert_eq!(pay(&mut world, "acme"), closed, "it is not there");
+    let (id, ended) = deploy_calling(&mut world, ("bank", "pay"), &["shop"], &[]);
+    assert_eq!(ended, admitted);
+    assert_eq!(world.statement(id).predicate.callers(), ["shop".parse().unwrap()].into());
+    assert_eq!(world.count("SELECT count(*) FROM versions WHERE callers = ARRAY['shop']"), 1);
+    assert_eq!((pay(&mut world, "acme"), pay(&mut world, "shop")), (closed.clone(), admitted.clone()));
+    assert_eq!(pay(&mut world, "bank"), admitted, "its own tenant's functions need no leave");
+    // The version counts that is live.
+    assert_eq!(deploy_calling(&mut world, ("bank", "pay"), &[], &[]).1, admitted);
+    assert_eq!(pay(&mut world, "shop"), closed);
+    world
+        .sql
+        .batch_execute("UPDATE aliases SET version = 1 WHERE tenant = 'bank' AND function = 'pay'")
+        .unwrap();
+    assert_eq!(pay(&mut world, "shop"), admitted);
+    // Anybody may call what is public.
+    (world.tenant, world.function) = ("bank", "pay");
+    let manifest = format!("{MANIFEST}[package.metadata.mfaas]\naccess = \"public\"\n");
+    let id = world.built_from(&manifest, SOURCE, |claim| claim.declared.access = Some(Access::Public));
+    assert_eq!(world.ended(id), admitted);
+    assert_eq!(pay(&mut world, "acme"), admitted);
+}
+
+/// A cycle by way of others, of whose calls its tenant is told no more than it knows.
+#[test]
+fn functions_of_several_tenants_that_would_call_themselves_are_refused() {
+    let mut world = World::new();
+    world.sql.batch_execute("INSERT INTO tenants (name) VALUES ('bank'), ('shop')").unwrap();
+    let _signer = world.signer();
+    let admitted = outcome("admitted", &[]);
+    for (name, callers, callees) in [
+        (("acme", "last"), &["shop"][..], &[][..]),
+        (("shop", "third"), &["bank"], &["acme/last"]),
+        (("bank", "second"), &["bank"], &["shop/third"]),
+        (("bank", "first"), &["acme"], &["second"]),
+    ] {
+        assert_eq!(deploy_calling(&mut world, name, callers, callees).1, admitted, "{name:?}");
+    }
+    let (id, ended) = deploy_calling(&mut world, ("acme", "last"), &["shop"], &["bank/first"]);
+    assert_eq!(ended, outcome("refused", &["MF1209"]));
+    let cycle = first_message(&mut world, id);
+    assert!(cycle.ends_with(": last calls bank/first calls shop/third calls last"), "{cycle}");
 }
 
 #[test]
@@ -230,7 +301,7 @@ fn a_silent_manifest_means_what_the_site_says_and_that_is_signed() {
     let id = world.built(|_| {});
     assert_eq!(world.ended(id), outcome("admitted", &[]));
     assert_eq!(access(&mut world, id), Some(Access::Public));
-    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let source = SOURCE;
     let manifest = format!("{MANIFEST}[package.metadata.mfaas]\naccess = \"tenant\"\n");
     let id = world.built_from(&manifest, source, |claim| claim.declared.access = Some(Access::Tenant));
     assert_eq!(world.ended(id), outcome("admitted", &[]));
@@ -381,7 +452,7 @@ fn only_the_decisions_of_today_count() {
         )
         .unwrap();
     let manifest = format!("{MANIFEST}[dependencies]\nitoa = \"1\"\n");
-    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let source = SOURCE;
     let used = |decided_by: &str, checksum: &str| DecisionUsed {
         name: "itoa".parse().unwrap(),
         version: "1.0.15".to_owned(),

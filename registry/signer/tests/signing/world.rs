@@ -71,6 +71,7 @@ pub(crate) struct World {
     blobs: Blobs,
     runtime: Runtime,
     /// Of what is deployed.
+    pub(crate) tenant: &'static str,
     pub(crate) function: &'static str,
 }
 
@@ -120,7 +121,7 @@ impl World {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.block_on(blobs.mark()).unwrap();
-        let world = Self { sql, dir, database, blobs, runtime, function: "hello" };
+        let world = Self { sql, dir, database, blobs, runtime, tenant: "acme", function: "hello" };
         assert!(world.init().status.success());
         assert!(world.publish(&world.root().join("keylist.json")).status.success());
         world
@@ -370,8 +371,15 @@ impl World {
         self.sql
             .execute(
                 "INSERT INTO deployments (id, tenant, function, idempotency_key, source_digest, source_bytes,
-                     submitted_by) VALUES ($1, 'acme', $5, $2, $3, $4, 'test')",
-                &[&id, &id.to_string(), &source.to_string(), &i64::try_from(bytes).unwrap(), &self.function],
+                     submitted_by) VALUES ($1, $6, $5, $2, $3, $4, 'test')",
+                &[
+                    &id,
+                    &id.to_string(),
+                    &source.to_string(),
+                    &i64::try_from(bytes).unwrap(),
+                    &self.function,
+                    &self.tenant,
+                ],
             )
             .unwrap();
         self.sql.execute("INSERT INTO builds (deployment_id) VALUES ($1)", &[&id]).unwrap();

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mfaas_ident::{
-    Binding, Bindings, DataAccess, FunctionBinding, FunctionName, ResourceKind, ResourceName, VersionNumber,
+    Binding, Bindings, CalleeName, DataAccess, FunctionBinding, FunctionName, ResourceKind, ResourceName,
+    VersionNumber,
 };
 use mfaas_wire::{FunctionView, VersionView};
 use serde::Serialize;
@@ -28,7 +29,7 @@ pub(crate) enum DataChange {
     Function {
         /// [`FunctionBinding::KIND`].
         kind: &'static str,
-        function: FunctionName,
+        function: CalleeName,
         /// Whether the version before calls it.
         before: bool,
         /// Whether the new one does.
@@ -96,7 +97,7 @@ pub(super) fn changes(before: &Bindings, after: &Bindings) -> Vec<DataChange> {
 fn changed_calls(before: &Bindings, after: &Bindings) -> Vec<DataChange> {
     let calls = |of: &Bindings| of.values().filter_map(Binding::function).cloned().collect::<BTreeSet<_>>();
     let (before, after) = (calls(before), calls(after));
-    let change = |function: &FunctionName| DataChange::Function {
+    let change = |function: &CalleeName| DataChange::Function {
         kind: FunctionBinding::KIND,
         function: function.clone(),
         before: before.contains(function),

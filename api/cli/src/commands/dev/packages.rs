@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use mfaas_ident::{Binding, Bindings, Digest, FunctionName};
+use mfaas_ident::{Binding, Bindings, CalleeName, Digest, FunctionName};
 
 use crate::commands::deploy::{Packing, name_of_package, pack};
 use crate::failure::Failure;
@@ -69,14 +69,16 @@ pub(super) fn demand_one_of_each(packages: &[Package]) -> Result<(), Failure> {
 /// The order in which they can be deployed: what is called comes before what calls it. Those that call each other come last; the
 /// deployment refuses them.
 pub(super) fn in_order(packages: &[Package]) -> Vec<usize> {
-    let calls: Vec<BTreeSet<FunctionName>> = packages
+    let calls: Vec<BTreeSet<CalleeName>> = packages
         .iter()
         .map(|package| package.bindings().values().filter_map(Binding::function).cloned().collect())
         .collect();
     let mut left: Vec<usize> = (0..packages.len()).collect();
     let mut order = Vec::new();
     while !left.is_empty() {
-        let waits = |index: &usize| left.iter().any(|other| calls[*index].contains(&packages[*other].name));
+        let waits = |index: &usize| {
+            left.iter().any(|other| calls[*index].contains(&packages[*other].name.clone().into()))
+        };
         let next = left.iter().position(|index| !waits(index)).unwrap_or(0);
         order.push(left.remove(next));
     }

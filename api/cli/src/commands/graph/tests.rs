@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use mfaas_ident::{FunctionName, VersionNumber};
+use mfaas_ident::{CalleeName, VersionNumber};
 
 use super::{Node, Shown, text};
 
-fn name(name: &str) -> FunctionName {
-    FunctionName::parse(name).unwrap()
+fn name(name: &str) -> CalleeName {
+    CalleeName::parse(name).unwrap()
 }
 
 fn node(function: &str, calls: &[&str]) -> Node {
@@ -17,13 +17,13 @@ fn node(function: &str, calls: &[&str]) -> Node {
 fn what_a_function_calls_stands_below_it_once() {
     let mut functions = vec![
         node("search", &["geo", "profile", "rate"]),
-        node("geo", &["store"]),
+        node("geo", &["store", "travel/maps"]),
         node("rate", &["geo", "store"]),
         node("store", &[]),
     ];
     functions.push(Node { live_version: None, ..node("profile", &[]) });
-    let expected =
-        "search\n  geo\n    store\n  profile (has no live version)\n  rate\n    geo (see above)\n    store";
+    functions.push(Node { live_version: None, ..node("travel/maps", &[]) });
+    let expected = "search\n  geo\n    store\n    travel/maps (of another tenant)\n  profile (has no live version)\n  rate\n    geo (see above)\n    store";
     assert_eq!(text(&name("search"), &functions), expected);
     assert_eq!(text(&name("store"), &functions), "store");
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_ident::{
-    Access, AliasName, Bindings, Class, DeploymentId, Digest, Isolation, ToolchainId, VersionNumber,
+    Access, AliasName, Bindings, Callers, Class, DeploymentId, Digest, Isolation, ToolchainId, VersionNumber,
 };
 use mfaas_wire::VersionView;
 
@@ -24,6 +24,7 @@ fn version(number: u32, live: bool, revoked: bool) -> VersionView {
         idempotent: false,
         isolation: Isolation::Shared,
         access: Access::Tenant,
+        callers: Callers::new(),
         class: Class::Micro,
         bindings: Bindings::new(),
         handler: "handle".to_owned(),

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use mfaas_attest::{CALL_TOKEN_BYTES_MAX, CallClaims, CallKey, CallTokenError, RevokedCalls, verify_call};
 use mfaas_ident::Digest;
 
-use super::limiter::Share;
-use super::recent::Recent;
+use crate::limiter::Share;
+use crate::recent::Recent;
 
 /// Tokens that are known at a time, about 1 KiB each. One that was forgotten is verified again.
 const KNOWN: usize = 8_192;

@@ -8,14 +8,17 @@
 //! What a call writes to files is there at once, and so may be what it asks servers for. One that has done so does not run again, nor do
 //! those that made it.
 //!
-//! What a call did that another one made is part of that one, from its commit on; then all of it is looked at once more.
+//! What a call did that another one made is part of that one, from its commit on; then all of it is looked at once more. What a function
+//! of another tenant did is its own: it is committed before its caller hears of it, which does not run again then.
+
+mod make;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mfaas_abi::frame::{RequestFrame, encode_request};
+use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::{HttpRequest, Status, VolumeRequest, split_binding};
 use mfaas_broker_protocol::{Caller, CommitResult, REQUEST_BYTES_MAX, ToBroker};
 use mfaas_dispatch::{FunctionId, JobId, Moment, Outcome};
@@ -51,8 +54,6 @@ const RERUNS_MAX: u32 = 8;
 /// What is waited before, at most, doubled each time, in microseconds: calls that met are not to meet again.
 const RERUN_PAUSE_US: u64 = 2_000;
 
-/// Functions that wait for each other, at most.
-const CALL_DEPTH_MAX: u32 = 16;
 /// Says which trace a request is part of.
 const TRACE_HEADER: &str = "traceparent";
 
@@ -61,7 +62,6 @@ const NO_OPERATION: NotBegun =
 const NOT_GRANTED: NotBegun =
     NotBegun::new(codes::MF1201, "the tenant is not granted the resource of this binding any more");
 const NO_BINDING: NotBegun = NotBegun::new(codes::MF1207, "the function has no such binding");
-const NOT_SERVED: NotBegun = NotBegun::new(codes::MF1210, "this node does not serve the function");
 
 /// What is known of a call that reaches data or makes other calls.
 #[derive(Debug, Default)]
@@ -173,45 +173,6 @@ impl DataCalls {
         Self { link, grants, caches, callees, replied, joining, concluding, ends, bytes, usage }
     }
 
-    /// A call that the function has asked for in an operation, to be submitted.
-    pub(super) fn make(
-        &self,
-        job: JobId,
-        call: &Call,
-        data: &mut DataCall,
-        asked: Asked,
-    ) -> Result<Call, NotBegun> {
-        let Asked { id: operation, operation: request, waits } = asked;
-        let key = &call.served.key;
-        let (place, body) = split_binding(&request).ok_or(NO_BINDING)?;
-        let function =
-            call.served.bindings.get(place as usize).and_then(Binding::function).ok_or(NO_BINDING)?;
-        let depth = call.reply.parent().map_or(0, |parent| parent.depth) + 1;
-        if depth > CALL_DEPTH_MAX {
-            return Err(NotBegun::new(codes::MF1211, "16 functions wait for each other already"));
-        }
-        let served = self.callees.live(&key.tenant, function).ok_or(NOT_SERVED)?;
-        if served.terms.class != call.served.terms.class {
-            return Err(NotBegun::new(codes::MF1210, "the function is of another class than its caller"));
-        }
-        let trace = data.trace.get_or_insert_with(|| trace_header(&call.frame));
-        let frame = request_of(trace.as_deref(), body)?;
-        let reaches_broker = served.bindings.iter().any(|binding| match binding {
-            Binding::Resource(binding) => binding.kind.is_of_broker(),
-            Binding::Function(_) => true,
-        });
-        if reaches_broker && data.at_broker.is_none() {
-            // Where it cannot be reached the other one hears of that if it asks for anything.
-            data.at_broker = self.begin(job, call).ok();
-        }
-        let connection = data.at_broker.as_ref().map(|at_broker| at_broker.connection);
-        let waits = waits.unwrap_or_default();
-        let lineage = data.lineage(call).clone();
-        let parent = Parent { job, operation, connection, waits, depth, lineage };
-        let (reply, (reruns, earlier)) = (Reply::Parent(Box::new(parent)), Default::default());
-        Ok(Call { served, frame, since: ticks(), wait_us_max: None, reply, reruns, earlier })
-    }
-
     /// Does what a call began, or asks the broker for it: then nothing comes of it yet.
     pub(super) fn operate(
         &self,
@@ -313,7 +274,8 @@ impl DataCalls {
 
     fn begin(&self, job: JobId, call: &Call) -> Result<AtBroker, NotBegun> {
         let served = &call.served;
-        let connection = match call.reply.parent() {
+        let joined = call.reply.joined();
+        let connection = match joined {
             None => self.link.connection(),
             // The broker knows over this one whose it is.
             Some(parent) => parent.connection,
@@ -326,7 +288,7 @@ impl DataCalls {
             version: served.key.version,
             trace: trace_of(&call.frame),
         };
-        let parent = call.reply.parent().map(|parent| parent.job.0);
+        let parent = joined.map(|parent| parent.job.0);
         let message = ToBroker::Begin { call: job.0, caller: caller.clone(), parent };
         self.link.send(connection, &caller.tenant, &message).map_err(|_| NotBegun::AWAY)?;
         Ok(AtBroker { connection, caller })
@@ -335,19 +297,19 @@ impl DataCalls {
     /// A call has run to its end: it is answered, or is to be committed first.
     pub(super) fn end(&mut self, job: JobId, clock: &Clock, call: Call, answered: Answered, data: DataCall) {
         let response = answered.completion.as_ref().filter(|_| answered.outcome == Outcome::Finished);
-        let is_made = call.reply.parent().is_some();
+        let (is_made, joins) = (call.reply.parent().is_some(), call.reply.joined().is_some());
         let is_ok = response.is_some_and(|completion| {
             // The call that made it takes no other answer.
             completion.status == Status::Ok && (!is_made || is_usable(completion, &answered.served))
         });
-        if !is_ok || !data.has_effects(is_made) || (is_made && call.reply.is_closed()) {
+        if !is_ok || !data.has_effects(joins) || (joins && call.reply.is_closed()) {
             self.forget(job, data.at_broker.as_ref());
             return self.answer(call, answered, None);
         }
         let bytes = call.frame.capacity()
             + response.map_or(0, |completion| completion.response.capacity())
             + data.cached.bytes();
-        let needs_commit = data.needs_commit(is_made);
+        let needs_commit = data.needs_commit(joins);
         let DataCall { at_broker, used, cached, spoilt, lineage, .. } = data;
         let refusal = if !used.are_granted(&self.grants) {
             Some(codes::MF1201)
@@ -360,6 +322,10 @@ impl DataCalls {
         if let Some(code) = refusal {
             self.forget(job, at_broker.as_ref());
             return self.fail(call, &answered, code_of(lineage.as_ref(), code));
+        }
+        if let Some(parent) = call.reply.parent().filter(|_| !joins) {
+            // Before it takes effect: whether it did is not always known.
+            parent.lineage.begin();
         }
         let effects = Effects { used, cached, is_at_broker: needs_commit, is_unknown: false };
         let at_broker = match at_broker {
@@ -393,13 +359,11 @@ impl DataCalls {
 
     /// What the call did that the broker has taken: others see it, or it is part of the call that made this one.
     fn take_effect(&mut self, call: Call, answered: Answered, effects: Effects) {
-        match call.reply {
-            Reply::Caller(_) => {
-                self.caches.apply(effects.cached);
-                self.answer(call, answered, None);
-            }
-            Reply::Parent(_) => self.answer(call, answered, Some(effects)),
+        if call.reply.joined().is_some() {
+            return self.answer(call, answered, Some(effects));
         }
+        self.caches.apply(effects.cached);
+        self.answer(call, answered, None);
     }
 
     fn answer(&mut self, call: Call, answered: Answered, effects: Option<Effects>) {
@@ -517,7 +481,7 @@ impl DataCalls {
         else {
             return;
         };
-        if call.reply.parent().is_some() {
+        if call.reply.joined().is_some() {
             // What it did was to be part of a call that the broker knows over the same connection, or not any more.
             return self.give_up(job, codes::MF1205, is_underway);
         }
@@ -562,7 +526,8 @@ impl DataCalls {
         effects.is_unknown = is_unknown;
         self.usage.record(&answered);
         let code = code_of(lineage.as_ref(), code);
-        self.reply(call.reply, Err(CallError::NotCommitted(code)), is_unknown.then_some(*effects));
+        let effects = (is_unknown && call.reply.joined().is_some()).then_some(*effects);
+        self.reply(call.reply, Err(CallError::NotCommitted(code)), effects);
     }
 
     /// When something is due.
@@ -596,15 +561,15 @@ impl DataCall {
         self.cached.bytes()
     }
 
-    /// Whether the broker is to take what it did before it is answered. Of a call that was made by another one also what it has read
+    /// Whether the broker is to take what it did before it is answered. Of a call that is part of another one also what it has read
     /// alone: that one has seen it then.
-    fn needs_commit(&self, is_made: bool) -> bool {
-        self.needs_commit || (is_made && self.has_asked)
+    fn needs_commit(&self, joins: bool) -> bool {
+        self.needs_commit || (joins && self.has_asked)
     }
 
     /// Whether something of it is to take effect, or has to be so still when it is answered.
-    fn has_effects(&self, is_made: bool) -> bool {
-        self.needs_commit(is_made) || !self.cached.is_empty() || self.spoilt.is_some()
+    fn has_effects(&self, joins: bool) -> bool {
+        self.needs_commit(joins) || !self.cached.is_empty() || self.spoilt.is_some()
     }
 
     /// A call that this one made has succeeded.
@@ -663,23 +628,13 @@ fn code_of(lineage: Option<&Lineage>, code: Code) -> Code {
 /// The call that made this one, if what this one did is to be part of it.
 fn joins(concluding: &Concluding) -> Option<JobId> {
     match concluding.waits {
-        Waits::Commit { .. } => concluding.call.reply.parent().map(|parent| parent.job),
+        Waits::Commit { .. } => concluding.call.reply.joined().map(|parent| parent.job),
         Waits::Rerun => None,
     }
 }
 
 fn trace_header(frame: &[u8]) -> Option<Box<str>> {
     RequestFrame::decode(frame).ok()?.headers.get(TRACE_HEADER).map(Into::into)
-}
-
-/// The request to a function that another one calls, in the trace of that one's.
-fn request_of(trace: Option<&str>, body: &[u8]) -> Result<Vec<u8>, NotBegun> {
-    let headers = [("content-type", "application/json")].into_iter();
-    let headers = headers.chain(trace.map(|trace| (TRACE_HEADER, trace)));
-    let mut frame = Vec::new();
-    let encoded = encode_request(&mut frame, "POST", "/", headers, body);
-    let too_large = NotBegun::new(codes::MF1202, "the request is larger than one may be");
-    encoded.map(|()| frame).map_err(|_| too_large)
 }
 
 /// The trace that a request says that it is part of.

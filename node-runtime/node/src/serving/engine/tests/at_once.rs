@@ -174,7 +174,7 @@ async fn a_call_does_not_run_again_when_one_that_it_made_has_written() {
         let access = DataAccess::Write;
         Binding::Resource(ResourceBinding { kind, resource: orders(), access })
     };
-    let rank = Binding::Function(FunctionBinding::new(FunctionName::parse("rank").unwrap()));
+    let rank = Binding::Function(FunctionBinding::new("rank".parse().unwrap()));
     let hello = || public("hello", 2, &[resource(ResourceKind::Kv), rank.clone()]);
     let callee = || public("rank", 1, &[resource(ResourceKind::Kv), resource(ResourceKind::Volume)]);
     let broker = TestBroker::new();
@@ -227,6 +227,7 @@ fn a_call_is_awaited_by_all_that_made_it() {
         waits: Arc::downgrade(waits),
         depth: 1,
         lineage: Lineage::of(of),
+        foreign: None,
     };
     let [root_waits, child_waits] = [Arc::new(()), Arc::new(())];
     let of_root = parent(None, &root_waits);

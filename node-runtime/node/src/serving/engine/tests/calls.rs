@@ -30,7 +30,7 @@ fn data() -> Binding {
 
 /// `acme/hello@2`, which calls `rank`, a function that is not there, and itself.
 fn hello() -> VerifiedImage {
-    let function = |name| Binding::Function(FunctionBinding::new(FunctionName::parse(name).unwrap()));
+    let function = |name: &str| Binding::Function(FunctionBinding::new(name.parse().unwrap()));
     public("hello", 2, &[data(), function("rank"), function("nobody"), function("hello")])
 }
 
@@ -61,7 +61,7 @@ pub(super) fn response(status: u16, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn replied(http_status: u16, body: &[u8]) -> Vec<u8> {
+pub(super) fn replied(http_status: u16, body: &[u8]) -> Vec<u8> {
     CalleeReply { http_status, body }.encode()
 }
 

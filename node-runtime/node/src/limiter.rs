@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use lru::LruCache;
 
-use super::recent::Recent;
+use crate::recent::Recent;
 
 /// Rows: callers times the functions that they call. Some hundred bytes each.
 const ROWS: usize = 32_768;
@@ -25,9 +25,17 @@ pub(crate) struct Share {
     pub(crate) concurrency: u32,
 }
 
+impl Default for Share {
+    /// What an operator who says nothing gives: more calls a second than a node of many cores answers, so that it meets only who
+    /// floods, and half of the calls that wait for the dispatcher at most, so that one caller never has all of it.
+    fn default() -> Self {
+        Self { rate: 100_000, concurrency: 2_048 }
+    }
+}
+
 impl Share {
     /// The smaller of both.
-    pub(super) fn at_most(self, rate: Option<u32>, concurrency: Option<u32>) -> Self {
+    pub(crate) fn at_most(self, rate: Option<u32>, concurrency: Option<u32>) -> Self {
         Self {
             rate: rate.map_or(self.rate, |rate| rate.min(self.rate)),
             concurrency: concurrency.map_or(self.concurrency, |calls| calls.min(self.concurrency)),
@@ -44,7 +52,7 @@ struct Row {
 
 /// A call on its way; over when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Row>);
+pub(crate) struct Place(Arc<Row>);
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -54,7 +62,7 @@ impl Drop for Place {
 
 /// All rows. One that is forgotten had nobody in it: its caller begins with a full bucket.
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub(crate) struct Limiter {
     rows: Recent<u64, Arc<Row>>,
     began: Instant,
 }
@@ -67,18 +75,18 @@ impl Default for Limiter {
 
 impl Limiter {
     /// A place for one more call of `whom`; otherwise the seconds after which it may come again.
-    pub(super) fn take(&self, whom: &impl Hash, share: Share) -> Result<Place, u32> {
+    pub(crate) fn take(&self, whom: &impl Hash, share: Share) -> Result<Place, u32> {
         self.take_at(whom, share, self.now_ns())
     }
 
     /// Whether there would be one by the rate, without taking it.
-    pub(super) fn look(&self, whom: &impl Hash, share: Share) -> Result<(), u32> {
+    pub(crate) fn look(&self, whom: &impl Hash, share: Share) -> Result<(), u32> {
         let key = self.rows.hash(whom);
         let full_at = self.rows.piece(&key).peek(&key).map_or(0, |row| row.full_at.load(Ordering::Relaxed));
         full_again(full_at, share, self.now_ns()).map(drop)
     }
 
-    pub(super) fn take_at(&self, whom: &impl Hash, share: Share, now_ns: u64) -> Result<Place, u32> {
+    fn take_at(&self, whom: &impl Hash, share: Share, now_ns: u64) -> Result<Place, u32> {
         let key = self.rows.hash(whom);
         let mut piece = self.rows.piece(&key);
         let row = match piece.get(&key) {
@@ -131,3 +139,6 @@ fn make_room(piece: &mut LruCache<u64, Arc<Row>>) -> Result<(), u32> {
     }
     Err(1)
 }
+
+#[cfg(test)]
+mod tests;

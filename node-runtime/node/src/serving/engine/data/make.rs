@@ -1,0 +1,68 @@
+//! Calls that functions make of others.
+
+use mfaas_abi::frame::encode_request;
+use mfaas_abi::split_binding;
+use mfaas_dispatch::JobId;
+use mfaas_ident::{Binding, FUNCTION_CALLER};
+use mfaas_ring::clock::ticks;
+use mfaas_rules::codes;
+
+use super::{Asked, DataCall, DataCalls, NO_BINDING, TRACE_HEADER, trace_header};
+use crate::image::ImageKey;
+use crate::serving::call::{CALLER, NotBegun, Parent, Reply};
+use crate::serving::intake::Call;
+
+/// Functions that wait for each other, at most.
+const CALL_DEPTH_MAX: u32 = 16;
+
+impl DataCalls {
+    /// A call that the function has asked for in an operation, to be submitted.
+    pub(in super::super) fn make(
+        &self,
+        job: JobId,
+        call: &Call,
+        data: &mut DataCall,
+        asked: Asked,
+    ) -> Result<Call, NotBegun> {
+        let Asked { id: operation, operation: request, waits } = asked;
+        let key = &call.served.key;
+        let (place, body) = split_binding(&request).ok_or(NO_BINDING)?;
+        let function =
+            call.served.bindings.get(place as usize).and_then(Binding::function).ok_or(NO_BINDING)?;
+        let depth = call.reply.parent().map_or(0, |parent| parent.depth) + 1;
+        if depth > CALL_DEPTH_MAX {
+            return Err(NotBegun::new(codes::MF1211, "16 functions wait for each other already"));
+        }
+        let (served, foreign) = self.callees.find(&key.tenant, function)?;
+        if served.terms.class != call.served.terms.class {
+            return Err(NotBegun::new(codes::MF1210, "the function is of another class than its caller"));
+        }
+        let trace = data.trace.get_or_insert_with(|| trace_header(&call.frame));
+        let frame = request_of(&call.served.key, trace.as_deref(), body)?;
+        let reaches_broker = served.bindings.iter().any(|binding| match binding {
+            Binding::Resource(binding) => binding.kind.is_of_broker(),
+            Binding::Function(_) => true,
+        });
+        if foreign.is_none() && reaches_broker && data.at_broker.is_none() {
+            // Where it cannot be reached the other one hears of that if it asks for anything.
+            data.at_broker = self.begin(job, call).ok();
+        }
+        let connection = data.at_broker.as_ref().map(|at_broker| at_broker.connection);
+        let waits = waits.unwrap_or_default();
+        let lineage = data.lineage(call).clone();
+        let parent = Parent { job, operation, connection, waits, depth, lineage, foreign };
+        let (reply, (reruns, earlier)) = (Reply::Parent(Box::new(parent)), Default::default());
+        Ok(Call { served, frame, since: ticks(), wait_us_max: None, reply, reruns, earlier })
+    }
+}
+
+/// The request to a function that another one calls, in the trace of that one's.
+fn request_of(caller: &ImageKey, trace: Option<&str>, body: &[u8]) -> Result<Vec<u8>, NotBegun> {
+    let caller = format!("{}/{FUNCTION_CALLER}{}", caller.tenant, caller.function);
+    let headers = [("content-type", "application/json"), (CALLER, caller.as_str())].into_iter();
+    let headers = headers.chain(trace.map(|trace| (TRACE_HEADER, trace)));
+    let mut frame = Vec::new();
+    let encoded = encode_request(&mut frame, "POST", "/", headers, body);
+    let too_large = NotBegun::new(codes::MF1202, "the request is larger than one may be");
+    encoded.map(|()| frame).map_err(|_| too_large)
+}
