@@ -152,9 +152,10 @@ pub const ISOLATION: [Planned; 5] = [
 ];
 
 /// Every row about functions with data.
-pub const DATA: [Planned; 8] = [
+pub const DATA: [Planned; 9] = [
     Planned { name: "suspend", measure: |kit, plan| alone(suspend::row(kit, plan)) },
     Planned { name: "call", measure: |kit, plan| alone(data::call(kit, plan)) },
+    Planned { name: "call-other-tenant", measure: |kit, plan| alone(data::call_other_tenant(kit, plan)) },
     Planned { name: "cache", measure: |kit, plan| alone(data::cache(kit, plan)) },
     Planned { name: "broker", measure: |kit, plan| alone(data::broker(kit, plan)) },
     Planned { name: "kv", measure: |kit, plan| alone(data::kv(kit, plan)) },

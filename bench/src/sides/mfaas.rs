@@ -169,6 +169,7 @@ impl Worker {
             frame,
             resumes: false,
             may_ask: false,
+            yields: false,
         })?)
     }
 

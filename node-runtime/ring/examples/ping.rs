@@ -128,7 +128,16 @@ fn start(spin_rounds: u32) -> Result<(HostEnd, Child)> {
 }
 
 fn call<'a>(call_id: u64, frame: &'a [u8]) -> Submission<'a> {
-    Submission { call_id, function: 0, budget_us: 0, memory_bytes: 0, frame, resumes: false, may_ask: false }
+    Submission {
+        call_id,
+        function: 0,
+        budget_us: 0,
+        memory_bytes: 0,
+        frame,
+        resumes: false,
+        may_ask: false,
+        yields: false,
+    }
 }
 
 fn round_trips(host: &mut HostEnd, done: &mut Completion, frame: &[u8], rate: Rate) -> Result<(u64, u64)> {

@@ -124,6 +124,7 @@ impl Client {
             frame,
             resumes: false,
             may_ask: false,
+            yields: false,
         };
         Ok(self.ring.submit(call)?)
     }

@@ -11,8 +11,8 @@ use crate::RingError;
 use crate::barrier;
 use crate::clock::{self, Rate};
 use crate::layout::{
-    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, Geometry, Header, MAGIC, Part, VERSION, WorkerState,
-    pack, unpack,
+    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, FLAG_YIELDS, Geometry, Header, MAGIC, Part, VERSION,
+    WorkerState, pack, unpack,
 };
 use crate::map::Mapping;
 use crate::protocol::{Turn, look, publish, take_question, tell};
@@ -57,6 +57,8 @@ pub struct Submission<'a> {
     pub resumes: bool,
     /// Whether the worker may ask what the call waits for ([`Collector::question`]) before it puts the call aside.
     pub may_ask: bool,
+    /// Whether another worker's call goes on when this one is answered, and may want the core on which this worker looks then.
+    pub yields: bool,
 }
 
 /// One answered call, to be filled again and again. All but `call_id` comes from a worker: bounded, otherwise
@@ -294,7 +296,8 @@ impl Submitter {
     }
 
     fn put(&self, submission: Submission<'_>) -> Result<(), RingError> {
-        let Submission { call_id, function, budget_us, memory_bytes, frame, resumes, may_ask } = submission;
+        let Submission { call_id, function, budget_us, memory_bytes, frame, resumes, may_ask, yields } =
+            submission;
         let limit = self.ledger.mapping.geometry().part_bytes_max(Part::Request);
         if frame.len() > limit {
             return Err(RingError::TooLarge { bytes: frame.len(), limit });
@@ -314,7 +317,7 @@ impl Submitter {
         record.memory_bytes.store(memory_bytes, Ordering::Relaxed);
         record.frame_bytes.store(frame.len() as u64, Ordering::Relaxed);
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let flags = flag(resumes, FLAG_RESUMES) | flag(may_ask, FLAG_MAY_ASK);
+        let flags = flag(resumes, FLAG_RESUMES) | flag(may_ask, FLAG_MAY_ASK) | flag(yields, FLAG_YIELDS);
         record.flags.store(flags, Ordering::Relaxed);
         // Before the worker can answer, so that no answer is taken for one too many.
         self.ledger.submitted.store(position + 1, Ordering::Release);

@@ -20,7 +20,7 @@ use crate::RingError;
 /// `mfrg`, so that a wrong descriptor is noticed.
 pub(crate) const MAGIC: u32 = 0x6d66_7267;
 /// Version of this layout; both ends come from one release, so they agree exactly.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// Slots in one ring, at most: 64 slots are 137 MiB of address space, touched only where used.
 const SLOTS_MAX: u32 = 64;
 
@@ -241,7 +241,7 @@ pub(crate) struct SubmissionRecord {
     pub(crate) function_and_budget: AtomicU64,
     pub(crate) memory_bytes: AtomicU64,
     pub(crate) frame_bytes: AtomicU64,
-    /// [`FLAG_RESUMES`], [`FLAG_MAY_ASK`], both or none.
+    /// Any of [`FLAG_RESUMES`], [`FLAG_MAY_ASK`] and [`FLAG_YIELDS`].
     pub(crate) flags: AtomicU64,
 }
 
@@ -273,6 +273,8 @@ const _: () = assert!(size_of::<CompletionRecord>() == LINE_BYTES);
 pub(crate) const FLAG_RESUMES: u64 = 1;
 /// Flag of a submission: the host may answer what the call waits for while it stays in its worker.
 pub(crate) const FLAG_MAY_ASK: u64 = 2;
+/// Flag of a submission: others may want the worker's core once it has answered.
+pub(crate) const FLAG_YIELDS: u64 = 4;
 /// Flag of a completion: the first call of this function in this worker.
 pub(crate) const FLAG_COLD: u32 = 1;
 /// Flag of a completion: the call has not ended.

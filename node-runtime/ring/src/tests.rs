@@ -27,13 +27,13 @@ use crate::{
 const SHORT: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_secs(10);
 
-fn ring(slots: u32) -> (OwnedFd, HostEnd, WorkerEnd) {
+pub(crate) fn ring(slots: u32) -> (OwnedFd, HostEnd, WorkerEnd) {
     let (fd, host) = create(Geometry::new(slots).expect("a power of two")).expect("a ring");
     let worker = WorkerEnd::attach(&fd).expect("our own ring");
     (fd, host, worker)
 }
 
-fn answer<'a>(response: &'a [u8], logs: &'a [u8], message: &'a [u8]) -> Answer<'a> {
+pub(crate) fn answer<'a>(response: &'a [u8], logs: &'a [u8], message: &'a [u8]) -> Answer<'a> {
     Answer {
         status: Status::Ok,
         cold: true,
@@ -48,7 +48,7 @@ fn answer<'a>(response: &'a [u8], logs: &'a [u8], message: &'a [u8]) -> Answer<'
 }
 
 /// A call as most tests submit it.
-const CALL: Submission<'static> = Submission {
+pub(crate) const CALL: Submission<'static> = Submission {
     call_id: 1,
     function: 5,
     budget_us: 9,
@@ -56,6 +56,7 @@ const CALL: Submission<'static> = Submission {
     frame: b"",
     resumes: false,
     may_ask: false,
+    yields: false,
 };
 
 fn submit(host: &mut HostEnd, call_id: u64, frame: &[u8]) -> Result<(), RingError> {
@@ -89,7 +90,7 @@ fn collect(host: &mut HostEnd) -> Option<Completion> {
 }
 
 /// The next call with its frame.
-fn take(worker: &mut WorkerEnd) -> (Job, Vec<u8>) {
+pub(crate) fn take(worker: &mut WorkerEnd) -> (Job, Vec<u8>) {
     match worker.next(LONG).expect("a benign host") {
         Next::Call(job) => {
             let mut frame = vec![0; job.frame_bytes];
@@ -114,7 +115,8 @@ fn a_call_goes_there_and_its_answer_back() {
             memory_bytes: 11,
             frame_bytes: 7,
             resumes: false,
-            may_ask: false
+            may_ask: false,
+            yields: false
         }
     );
     assert_eq!(frame, b"request");

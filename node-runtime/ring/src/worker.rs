@@ -1,5 +1,5 @@
 //! The worker's end: takes calls one by one, answers each, allocates nothing after it attached, and makes no system call
-//! but `futex`.
+//! but `futex` and `sched_yield`.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -11,7 +11,8 @@ use crate::RingError;
 use crate::barrier::Order;
 use crate::clock::{self, Rate};
 use crate::layout::{
-    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, MAGIC, Part, VERSION, WorkerState, pack, unpack,
+    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, FLAG_YIELDS, MAGIC, Part, VERSION, WorkerState, pack,
+    unpack,
 };
 use crate::map::Mapping;
 use crate::protocol::{Heard, Turn, ask, forget, hear, look, publish, withdraw_question};
@@ -20,6 +21,10 @@ use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
 /// How long a worker looks for the next call before it sleeps, in microseconds, while it is keen: some times what a caller takes
 /// that asks again as soon as it is answered, and about what it takes to be woken. A core that is looked on is nobody else's.
 const LOOK_US: u64 = 50;
+/// Of that, how long a worker keeps its core where others may want it: those that its last call waits for, or that wait for it. Longer
+/// than a call of the same worker takes; then it lets them run between two looks. On a machine with fewer cores than take part each
+/// step would wait for the end of somebody's looking.
+const KEEP_US: u64 = 1;
 /// Looks between two readings of the clock, each of which takes as long as a look.
 const LOOKS: u32 = 16;
 /// A worker is keen when its last wait took no longer, in microseconds: wider than [`LOOK_US`], so that one that
@@ -50,6 +55,8 @@ pub struct WorkerEnd {
     ask_us: u64,
     /// The last wait was over within [`KEEN_US`].
     keen: bool,
+    /// Others may want the core: the last call waits, or another worker's call waited for it.
+    yields: bool,
     /// The call that was taken and not answered.
     current: Option<Job>,
     /// Its frame still lies in the ring.
@@ -84,6 +91,8 @@ pub struct Job {
     pub resumes: bool,
     /// Whether it may be asked what the call waits for ([`WorkerEnd::ask`]).
     pub may_ask: bool,
+    /// Whether others may want the worker's core once the call is answered.
+    pub yields: bool,
 }
 
 /// The answer to the call taken last.
@@ -129,6 +138,7 @@ impl WorkerEnd {
             spin_rounds: SPIN_ROUNDS,
             ask_us: ASK_US,
             keen: false,
+            yields: false,
             current: None,
             frame_waits: false,
         })
@@ -140,13 +150,9 @@ impl WorkerEnd {
         let ready = || ring.has_next() || ring.is_stopping();
         let since = clock::ticks();
         let is_within = |us| clock::ticks().saturating_sub(since) < rate.ticks_of_us(us);
-        while self.keen && is_within(LOOK_US) {
-            for _ in 0..LOOKS {
-                if ready() {
-                    return Ok(true);
-                }
-                std::hint::spin_loop();
-            }
+        let let_others: Option<fn()> = self.yields.then_some(rustix::thread::sched_yield);
+        if self.keen && look_keenly(ready, is_within, let_others) {
+            return Ok(true);
         }
         wait_one(ring.worker_bell(), self.spin_rounds, timeout, ready)?;
         Ok(is_within(KEEN_US))
@@ -251,9 +257,33 @@ impl WorkerEnd {
             self.ring.wipe_frame(job.frame_bytes);
         }
         self.ring.reply(answer, 0)?;
+        self.yields = job.yields || answer.waits;
         self.current = None;
         Ok(())
     }
+}
+
+/// Looks until something is there or the time for that is over; whether it is. Between two looks it lets others run, if it is to, once
+/// it had the core for [`KEEP_US`].
+fn look_keenly(
+    ready: impl Fn() -> bool,
+    is_within: impl Fn(u64) -> bool,
+    let_others: Option<impl Fn()>,
+) -> bool {
+    while is_within(LOOK_US) {
+        for _ in 0..LOOKS {
+            if ready() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if let Some(let_others) = &let_others
+            && !is_within(KEEP_US)
+        {
+            let_others();
+        }
+    }
+    false
 }
 
 /// What a usual answer takes, in bytes: so much of its place is asked for ahead.
@@ -339,6 +369,7 @@ impl Answering {
             frame_bytes,
             resumes: flags & FLAG_RESUMES != 0,
             may_ask: flags & FLAG_MAY_ASK != 0,
+            yields: flags & FLAG_YIELDS != 0,
         };
         self.taken = position + 1;
         Ok(Some(job))
@@ -428,3 +459,6 @@ impl Answering {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

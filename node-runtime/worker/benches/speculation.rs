@@ -140,6 +140,7 @@ impl Side {
             frame,
             resumes: false,
             may_ask: false,
+            yields: false,
         };
         self.host.submit(submission).expect("room");
         while !self.host.collect(&mut self.answer).expect("a benign worker") {

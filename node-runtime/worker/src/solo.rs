@@ -45,6 +45,7 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
             frame: &frame,
             resumes: false,
             may_ask: false,
+            yields: false,
         })?;
         let completion = await_answer(&mut host, &mut child)?;
         answered = matches!(completion.status, Status::Ok | Status::HandlerError);

@@ -76,6 +76,7 @@ impl Script {
             frame: &frame,
             resumes: false,
             may_ask: self.submitted.is_multiple_of(2),
+            yields: self.submitted.is_multiple_of(3),
         };
         if self.host.submit(call).is_ok() {
             self.called.push_back(frame);

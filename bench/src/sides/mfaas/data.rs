@@ -33,6 +33,8 @@ const BINDING: &str = "data";
 const CALLEE: &str = "other";
 /// The function that another one calls.
 pub const CALLED: &str = "none";
+/// Whose it is if it is not its caller's.
+const OTHER_TENANT: &str = "other-tenant";
 /// Operations a second that a tenant may ask for: more than there are.
 const OPERATIONS: &str = "10000000";
 /// Where Debian has its programs.
@@ -64,15 +66,20 @@ struct Database {
 pub struct Reached {
     kind: ResourceKind,
     resource: &'static str,
+    /// Whose the function is that they call.
+    callee: &'static str,
 }
 
 impl Reached {
     /// Key-value data in Redis.
-    pub const REDIS: Self = Self { kind: ResourceKind::Kv, resource: IN_REDIS };
+    pub const REDIS: Self = Self { kind: ResourceKind::Kv, resource: IN_REDIS, callee: TENANT };
+    /// A function of another tenant.
+    pub const OTHER_TENANT: Self =
+        Self { kind: ResourceKind::Cache, resource: RESOURCE, callee: OTHER_TENANT };
 
     /// A resource of this kind, where it lies unless an operator says otherwise.
     pub fn to(kind: ResourceKind) -> Self {
-        Self { kind, resource: RESOURCE }
+        Self { kind, resource: RESOURCE, callee: TENANT }
     }
 }
 
@@ -90,11 +97,14 @@ impl Data {
     ) -> anyhow::Result<Self> {
         let database = Database::start(kit, reached.resource == IN_REDIS)?;
         let broker = Broker::start(kit, &database)?;
-        let deployed = functions.iter().map(|(name, kind)| deployed(kit, reached, name, *kind));
-        let deployed: Vec<Deployed> = deployed.collect::<anyhow::Result<_>>()?;
+        let own = functions.iter().map(|(name, kind)| deployed(kit, reached, (TENANT, name), *kind));
+        let mut all: Vec<Deployed> = own.collect::<anyhow::Result<_>>()?;
+        if reached.callee != TENANT {
+            all.push(deployed(kit, reached, (reached.callee, CALLED), Kind::get(0))?);
+        }
         let mut variables: Vec<Variable> = vec![("MFAAS_BROKER_SOCKET", database.socket().into())];
         variables.extend(own_core.into_iter().flat_map(of_one_worker));
-        let started = Started::over(kit, &kit.cores.both(), &deployed, &variables)?;
+        let started = Started::over(kit, &kit.cores.both(), &all, &variables)?;
         let functions = functions.iter().map(|(name, kind)| ((*name).to_owned(), kind.constants(0)));
         Ok(Self { started, _broker: broker, functions: functions.collect(), own_core, database })
     }
@@ -134,16 +144,24 @@ impl Data {
 }
 
 /// A function that reaches the resource.
-fn deployed(kit: &Kit, reached: Reached, name: &str, does: Kind) -> anyhow::Result<Deployed> {
+fn deployed(
+    kit: &Kit,
+    reached: Reached,
+    (tenant, name): (&str, &str),
+    does: Kind,
+) -> anyhow::Result<Deployed> {
     let image = kit.functions.file(Form::Data, &does.constants(0));
-    let Reached { kind, resource } = reached;
+    let Reached { kind, resource, callee } = reached;
     let resource = ResourceBinding { kind, resource: resource.parse()?, access: DataAccess::Write };
     let mut bindings = Bindings::from([(BINDING.parse()?, Binding::Resource(resource))]);
     if does.kind == CALL {
-        bindings.insert(CALLEE.parse()?, Binding::Function(FunctionBinding::new(CALLED.parse()?)));
+        bindings.insert(
+            CALLEE.parse()?,
+            Binding::Function(FunctionBinding::new(format!("{callee}/{CALLED}").parse()?)),
+        );
     }
     let function = name.to_owned();
-    Ok(Deployed { function, bindings, ..Deployed::micro(TENANT, image, BUDGET_US)? })
+    Ok(Deployed { function, bindings, ..Deployed::micro(tenant, image, BUDGET_US)? })
 }
 
 impl Database {

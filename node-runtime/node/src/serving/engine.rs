@@ -540,6 +540,7 @@ impl Engine {
             frame,
             resumes,
             may_ask: call.served.may_ask(),
+            yields: call.reply.parent().is_some(),
         };
         if let Err(error) = self.workers.submit(worker, now, submission) {
             self.broken(usize::from(worker.place), &error);

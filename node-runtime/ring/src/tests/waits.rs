@@ -114,6 +114,7 @@ fn two_halves_on_two_threads_lose_no_wake() {
             frame: b"",
             resumes: false,
             may_ask: false,
+            yields: false,
         };
         submitter.submit(call).expect("room");
         if call_id % 3 == 0 {

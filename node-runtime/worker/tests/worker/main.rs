@@ -141,6 +141,7 @@ impl Node {
             frame: &frame,
             resumes: false,
             may_ask: false,
+            yields: false,
         };
         self.host.submit(submission).expect("room");
     }

@@ -109,6 +109,7 @@ fn a_worker_that_lost_its_stack_ends() {
         frame: &frame,
         resumes: false,
         may_ask: false,
+        yields: false,
     };
     node.host.submit(submission).expect("room");
     let ended = node.ended();

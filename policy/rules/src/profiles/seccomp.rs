@@ -246,6 +246,7 @@ rows! {
     /// handler ends the invocation.
     WORKER:
     "waiting for the ring and waking its peer": futex;
+    "letting others have the core while it looks for the next call": sched_yield;
     "the CPU time of a call, which only the kernel knows": clock_gettime;
     "wiping large arenas and stacks": madvise if [is_u32(2, MADV_DONTNEED)];
     "code that was readied becomes executable": mprotect if [is(0, CODE_START), masked(1, !(OPENED_BYTES_MAX - 1), 0), is(2, PROT_READ | PROT_EXEC)];
