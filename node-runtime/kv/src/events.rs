@@ -144,10 +144,10 @@ impl Events {
             .map_err(KvError::unavailable)
     }
 
-    /// The numbers of all triggers that are known here. Who calls [`Self::remove`] with some of them has to know that each was set
+    /// The numbers of all triggers that are known here, and whether changes are events of them. Who calls [`Self::remove`] with some of them has to know that each was set
     /// before it was told to [`Self::watch`].
-    pub async fn known(&self) -> Result<Vec<Uuid>, KvError> {
-        let all = sqlx::query_scalar("SELECT id FROM triggers").fetch_all(&self.pool);
+    pub async fn known(&self) -> Result<Vec<(Uuid, bool)>, KvError> {
+        let all = sqlx::query_as("SELECT id, enabled FROM triggers").fetch_all(&self.pool);
         all.await.map_err(KvError::unavailable)
     }
 
@@ -288,7 +288,7 @@ impl Events {
 }
 
 impl Store {
-    /// Drops events that are more than may wait, the latest first, and those of triggers that are none any more: so many of each at most.
+    /// Drops events that are more than may wait, the latest first, and those of triggers that are off or none any more: so many of each at most.
     pub(crate) async fn drop_events(&self, dropped_max: i64) -> Result<u64, KvError> {
         let drop = sqlx::query_scalar(
             "WITH gone AS (
@@ -297,7 +297,7 @@ impl Store {
                          SELECT id FROM events WHERE trigger = t.id ORDER BY id OFFSET $2 LIMIT $1) e
                      UNION ALL
                      (SELECT id FROM events
-                      WHERE NOT EXISTS (SELECT FROM triggers t WHERE t.id = events.trigger) LIMIT $1))
+                      WHERE NOT EXISTS (SELECT FROM triggers t WHERE t.id = events.trigger AND t.enabled) LIMIT $1))
                  RETURNING trigger
              ), counted AS (
                  UPDATE triggers SET dropped = dropped + lost.events

@@ -280,4 +280,7 @@ table! { $
     MF1216 "The answer may show a secret, and is withheld.", "Ask for something that does not repeat what was sent, and is not compressed.";
     MF1217 "The server is where functions may not go.", "If it is meant to be there, an operator adds its network to MFAAS_HTTP_FILE.";
     MF1218 "The call would change data of several stores.", "Change data of one store in one call, with the functions that it calls; an operator says which resources lie together.";
+
+    MF1222 "This site calls no functions for changes of objects.", "Ask an operator: MFAAS_EVENTS_DATABASE_URL tells the server where events are.";
+    MF1223 "Changes of the resource are no events.", "Name a resource of the kind `object`; `mfaas resource list` shows those of your tenant.";
 }

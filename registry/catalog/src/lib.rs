@@ -51,6 +51,7 @@ mod site_materials;
 mod snapshot;
 mod stages;
 mod tokens;
+mod triggers;
 mod usage;
 
 pub use acquiring::{
@@ -102,4 +103,5 @@ pub use site_materials::{HoldingCache, ToolchainStanding};
 pub use snapshot::{ReferredBlob, Snapshot};
 pub use stages::{EndedUntil, StageTimes};
 pub use tokens::{NewToken, Token};
+pub use triggers::{FUNCTION_TRIGGERS_MAX, TENANT_TRIGGERS_MAX, Trigger, WatchedChanges};
 pub use usage::{Charged, Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_SHOWN_MAX, Usage, UsageQuery};

@@ -9,7 +9,7 @@ use mfaas_catalog::{Actor, CatalogError, IssuedCall};
 use mfaas_ident::{PersonName, TenantName};
 use mfaas_wire::{
     CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey,
-    SCHEDULE_CALLER, schema,
+    SCHEDULE_CALLER, TRIGGER_CALLER, schema,
 };
 use serde::Deserialize;
 use uuid::Uuid;
@@ -32,8 +32,10 @@ pub(super) async fn create(
     Json(body): Json<CreateCallToken>,
 ) -> Result<Response, Refusal> {
     let named = body.caller.clone().unwrap_or_else(|| own_name(&caller));
-    if named.as_str().starts_with(SCHEDULE_CALLER) {
-        return Err(Refusal::invalid(format!("`{SCHEDULE_CALLER}` begins the names of schedules.")));
+    for (begins, whose) in [(SCHEDULE_CALLER, "schedules"), (TRIGGER_CALLER, "triggers")] {
+        if named.as_str().starts_with(begins) {
+            return Err(Refusal::invalid(format!("`{begins}` begins the names of {whose}.")));
+        }
     }
     let created = issue(&app, &caller.actor(), (&caller.tenant, named), body).await?;
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
