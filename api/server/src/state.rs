@@ -8,9 +8,8 @@ use std::time::Instant;
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_attest::AuditHead;
 use mfaas_blobs::Blobs;
-use mfaas_catalog::Catalog;
+use mfaas_catalog::{Catalog, ObjectEvents};
 use mfaas_ident::TenantName;
-use mfaas_kv::Events;
 use mfaas_push::Push;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +41,7 @@ pub(crate) struct Shared {
     /// The registry.
     pub catalog: Catalog,
     /// Where events of objects are, if this server was told.
-    pub events: Option<Events>,
+    pub events: Option<ObjectEvents>,
     /// Uploads and artifacts.
     pub blobs: Blobs,
     /// Where nodes' certificates come from.
@@ -99,7 +98,7 @@ impl App {
         let public_url = config.public_url.clone().unwrap_or(local);
         let events = match &config.events_database_url {
             Some(url) => {
-                let opened = Events::open(url);
+                let opened = ObjectEvents::open(url);
                 Some(opened.map_err(|error| VariableError::invalid(EVENTS_VARIABLE, error))?)
             }
             None => None,

@@ -5,22 +5,23 @@
 //! for in vain eight times. Must never let the events of one tenant take more than its share of the places, nor call for what the
 //! tenant may not read at that moment.
 
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use mfaas_catalog::{RunEnd, RunOutcome, Trigger};
+use mfaas_catalog::{
+    CatalogError, EndedCall, EventEnd, ObjectEvents, RunEnd, RunOutcome, Trigger, WaitingEvent,
+};
 use mfaas_ident::TenantName;
-use mfaas_kv::{EndedCall, Event, EventEnd, Events, KvError};
 use mfaas_wire::{ObjectEvent, TRIGGER_CALLER};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
-use crate::refusal::Refusal;
 use crate::shares::Shares;
 use crate::site_calls::{SiteCall, SiteCalls, Tried, unreachable};
 use crate::state::App;
@@ -28,7 +29,7 @@ use crate::state::App;
 /// What all calls share.
 struct Caller {
     app: App,
-    events: Events,
+    events: ObjectEvents,
     calls: SiteCalls,
     /// Cancelled when calls have to end.
     cut: CancellationToken,
@@ -51,7 +52,7 @@ pub(crate) async fn run(app: App) {
         let looks_again = looked.is_none_or(|at| at.elapsed() >= limits::TRIGGERS_COMPARED_EVERY);
         if looks_again && let Err(error) = compare(&caller).await {
             tracing::warn!(
-                cause = error.cause(),
+                %error,
                 "triggers may be missing where events are written; trying again"
             );
             pause = limits::TRIGGERS_COMPARED_EVERY;
@@ -79,17 +80,16 @@ pub(crate) async fn run(app: App) {
 
 /// Brings to the events what the catalog has: triggers that are missing there, are none any more, or whose tenant may not read the
 /// resource any more, or again.
-async fn compare(caller: &Caller) -> Result<(), Refusal> {
+async fn compare(caller: &Caller) -> Result<(), CatalogError> {
     // Before the catalog: one that is known there was set here before, so it is gone if it is not found.
-    let known = caller.events.known().await.map_err(Refusal::internal)?;
-    let (mut gone, mut after) =
-        (known.iter().map(|(id, _)| *id).collect::<std::collections::HashSet<_>>(), None);
+    let known = caller.events.known().await?;
+    let (mut gone, mut after) = (known.iter().map(|(id, _)| *id).collect::<HashSet<_>>(), None);
     loop {
         let page = caller.app.catalog.site_triggers(after, limits::TRIGGERS_PAGE_MAX).await?;
         for trigger in &page {
             gone.remove(&trigger.id);
             if !known.contains(&(trigger.id, trigger.is_granted)) {
-                caller.events.watch(&watched(trigger)).await.map_err(Refusal::internal)?;
+                caller.events.watch(trigger).await?;
             }
         }
         after = page.last().map(|trigger| trigger.id);
@@ -99,26 +99,12 @@ async fn compare(caller: &Caller) -> Result<(), Refusal> {
     }
     let gone: Vec<_> = gone.into_iter().collect();
     if !gone.is_empty() {
-        caller.events.remove(&gone).await.map_err(Refusal::internal)?;
+        caller.events.remove(&gone).await?;
     }
-    let waiting = caller.events.waiting().await.map_err(Refusal::internal)?;
+    let waiting = caller.events.waiting().await?;
     metrics::gauge!("mfaas_trigger_events_waiting").set(waiting.events as f64);
     metrics::gauge!("mfaas_trigger_oldest_event_seconds").set(waiting.oldest_seconds);
     Ok(())
-}
-
-/// A trigger as events know it.
-pub(crate) fn watched(trigger: &Trigger) -> mfaas_kv::Trigger {
-    mfaas_kv::Trigger {
-        id: trigger.id,
-        tenant: trigger.tenant.clone(),
-        function: trigger.function.clone(),
-        resource: trigger.changes.resource.clone(),
-        prefix: trigger.changes.prefix.clone(),
-        on_put: trigger.changes.on_put,
-        on_delete: trigger.changes.on_delete,
-        enabled: trigger.is_granted,
-    }
 }
 
 /// Begins a call for each event that is due, as far as there is room.
@@ -126,7 +112,7 @@ async fn begin_due(
     caller: &Arc<Caller>,
     places: &Shares<TenantName>,
     calls: &mut JoinSet<()>,
-) -> Result<(), KvError> {
+) -> Result<(), CatalogError> {
     while places.taken() < limits::TRIGGERED_CALLS_MAX && !caller.app.stop.is_cancelled() {
         let claimed = caller.events.claim(&places.full(), limits::TRIGGERED_CALL_LEASE).await?;
         let Some(event) = claimed else { return Ok(()) };
@@ -146,7 +132,7 @@ async fn begin_due(
 }
 
 impl Caller {
-    async fn call(&self, event: &Event) -> (EventEnd, RunEnd) {
+    async fn call(&self, event: &WaitingEvent) -> (EventEnd, RunEnd) {
         if event.tries > limits::TRIGGERED_CALL_TRIES {
             // The last one was lost with its server.
             return (EventEnd::Failed, lost());
@@ -175,7 +161,7 @@ impl Caller {
     }
 
     /// Writes down how a call ended. What is not on record is called for again.
-    async fn tell(&self, event: &Event, end: EventEnd, run: &RunEnd) {
+    async fn tell(&self, event: &WaitingEvent, end: EventEnd, run: &RunEnd) {
         let outcome = if end == EventEnd::Dropped { "dropped" } else { run.outcome.as_str() };
         metrics::counter!("mfaas_trigger_calls_total", "outcome" => outcome).increment(1);
         let code = run.code.as_deref();
@@ -201,7 +187,7 @@ impl Caller {
 }
 
 /// The call that an event asks for.
-fn site_call<'a>(trigger: &'a Trigger, event: &Event) -> Result<SiteCall<'a>, serde_json::Error> {
+fn site_call<'a>(trigger: &'a Trigger, event: &WaitingEvent) -> Result<SiteCall<'a>, serde_json::Error> {
     let body = serde_json::to_string(&ObjectEvent {
         id: event.id,
         resource: trigger.changes.resource.clone(),
@@ -217,7 +203,7 @@ fn site_call<'a>(trigger: &'a Trigger, event: &Event) -> Result<SiteCall<'a>, se
 }
 
 /// After a call that came to nothing: one more, later each time, up to the last.
-fn again_or_failed(event: &Event, run: RunEnd) -> (EventEnd, RunEnd) {
+fn again_or_failed(event: &WaitingEvent, run: RunEnd) -> (EventEnd, RunEnd) {
     if event.tries >= limits::TRIGGERED_CALL_TRIES {
         return (EventEnd::Failed, run);
     }

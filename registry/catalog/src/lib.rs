@@ -35,6 +35,7 @@ mod logs;
 mod marking;
 mod migrating;
 mod nodes;
+mod object_events;
 mod pool;
 mod requests;
 mod resources;
@@ -81,6 +82,9 @@ pub use isolation::{ISOLATION_SAMPLES_MAX, SiteSettings};
 pub use listen::{Channel, Wake, Wakes};
 pub use logs::{FUNCTION_LOG_LINES_MAX, StoredLine};
 pub use nodes::{JoinToken, JoinedNode, NewJoinToken, NodeRow, NodeStatus, RecordedReport};
+pub use object_events::{
+    EndedCall, EventEnd, EventsInAll, ObjectEvents, TRIGGER_CALLS_PER_SECOND, TriggerState, WaitingEvent,
+};
 pub use pool::PoolState;
 pub use requests::{NewRequest, Request, RequestMember, RequestStatus};
 pub use resources::{Resource, ResourceGrant, SITE_RESOURCES_MAX, TENANT_GRANTS_MAX};

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use chrono::DateTime;
-use mfaas_catalog::Trigger;
+use mfaas_catalog::{Trigger, TriggerState};
 use mfaas_ident::sanitise_line;
-use mfaas_kv::TriggerState;
 use mfaas_wire::{EndedCallView, ObjectChange, TriggerView};
 
 use crate::refusal::Refusal;

@@ -1,9 +1,8 @@
 //! Triggers over REST: for which changes of objects a tenant's functions are called by the site.
 
 use axum::extract::State;
-use mfaas_catalog::{Trigger, WatchedChanges};
+use mfaas_catalog::{CatalogError, ObjectEvents, Trigger, WatchedChanges};
 use mfaas_ident::{FunctionName, ResourceKind, TriggerName};
-use mfaas_kv::Events;
 use mfaas_rules::codes;
 use mfaas_wire::{ObjectChange, Page, Removed, SetTrigger, TRIGGER_PREFIX_BYTES_MAX, TriggerView, schema};
 
@@ -12,7 +11,6 @@ use crate::extract::{Json, Path};
 use crate::refusal::Refusal;
 use crate::responses::triggers::trigger_views;
 use crate::state::App;
-use crate::triggers::watched;
 
 /// The triggers of a function, by name, with what came of their events.
 #[utoipa::path(
@@ -54,7 +52,7 @@ pub(super) async fn set(
     demand_objects(&app, events, &caller, &changes).await?;
     let set = app.catalog.set_trigger(&caller.actor(), &caller.tenant, &name, (&trigger, &changes)).await?;
     // In this order: what is watched and not in the catalog is taken for deleted.
-    events.watch(&watched(&set)).await.map_err(unanswered)?;
+    events.watch(&set).await.map_err(unanswered)?;
     first_view(&app, set).await.map(axum::Json)
 }
 
@@ -99,7 +97,7 @@ fn changes(body: SetTrigger) -> Result<WatchedChanges, Refusal> {
 /// Refuses what the tenant may not read, and what has no events.
 async fn demand_objects(
     app: &App,
-    events: &Events,
+    events: &ObjectEvents,
     caller: &Caller,
     changes: &WatchedChanges,
 ) -> Result<(), Refusal> {
@@ -123,7 +121,7 @@ async fn demand_objects(
     Err(Refusal::new(codes::MF1223, what))
 }
 
-fn unanswered(error: mfaas_kv::KvError) -> Refusal {
+fn unanswered(error: CatalogError) -> Refusal {
     Refusal::unavailable("The database of events does not answer; set the trigger again.", error)
 }
 

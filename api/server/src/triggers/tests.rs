@@ -1,15 +1,14 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use chrono::Utc;
-use mfaas_catalog::{Trigger, WatchedChanges};
-use mfaas_kv::{Event, EventEnd};
+use mfaas_catalog::{EventEnd, Trigger, WaitingEvent, WatchedChanges};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{again_or_failed, lost, pause_after, site_call};
 
-fn event(tries: u32) -> Event {
-    Event {
+fn event(tries: u32) -> WaitingEvent {
+    WaitingEvent {
         id: 7,
         trigger: Uuid::nil(),
         tenant: "a".to_owned(),
@@ -57,7 +56,7 @@ fn an_event_is_sent_as_it_is_documented() {
         json!({"id": 7, "resource": "photos", "name": "in/cat \"1\".jpg", "event": "put", "size": 12,
             "changed_at": "2025-11-28T12:00:00.250Z"})
     );
-    let deleted = Event { event: "delete".to_owned(), bytes: None, ..event(2) };
+    let deleted = WaitingEvent { event: "delete".to_owned(), bytes: None, ..event(2) };
     let sent: Value = serde_json::from_str(&site_call(&trigger, &deleted).unwrap().body).unwrap();
     assert_eq!((&sent["event"], sent.get("size")), (&json!("delete"), None));
 }

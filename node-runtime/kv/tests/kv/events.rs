@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use mfaas_catalog::{EndedCall, EventEnd, ObjectEvents, Trigger, TriggerState, WaitingEvent, WatchedChanges};
 use mfaas_ident::TenantName;
-use mfaas_kv::{EndedCall, Event, EventEnd, Events, Trigger, TriggerState, WAITING_EVENTS_MAX};
+use mfaas_kv::WAITING_EVENTS_MAX;
 
 use super::*;
 
@@ -13,23 +14,28 @@ const ANSWERED: EndedCall<'_> = EndedCall { outcome: "answered", status: Some(20
 /// A world with a trigger for objects below `in/`.
 struct Watched {
     world: World,
-    events: Events,
+    events: ObjectEvents,
     trigger: Trigger,
 }
 
 impl Watched {
     async fn new() -> Self {
         let world = World::new(Kind::Postgres).await;
-        let events = Events::open(&Cluster::get().url(&world.database, OWNER)).unwrap();
+        let events = ObjectEvents::open(&Cluster::get().url(&world.database, OWNER)).unwrap();
         let trigger = Trigger {
             id: Uuid::new_v4(),
             tenant: "acme".parse().unwrap(),
             function: "resize".parse().unwrap(),
-            resource: resource(),
-            prefix: "in/".to_owned(),
-            on_put: true,
-            on_delete: true,
-            enabled: true,
+            name: "uploads".parse().unwrap(),
+            changes: WatchedChanges {
+                resource: resource(),
+                prefix: "in/".to_owned(),
+                on_put: true,
+                on_delete: true,
+            },
+            set_at: chrono::Utc::now(),
+            set_by: "test".to_owned(),
+            is_granted: true,
         };
         events.watch(&trigger).await.unwrap();
         Self { world, events, trigger }
@@ -42,7 +48,7 @@ impl Watched {
         call
     }
 
-    async fn claim(&self) -> Option<Event> {
+    async fn claim(&self) -> Option<WaitingEvent> {
         self.events.claim(&[], LEASE).await.unwrap()
     }
 
@@ -194,7 +200,7 @@ async fn calls_are_paced_and_what_waits_is_bounded() {
 async fn a_trigger_that_is_off_or_gone_has_no_events() {
     let watched = Watched::new().await;
     watched.put("in/a").await.done().await;
-    let off = Trigger { enabled: false, ..watched.trigger.clone() };
+    let off = Trigger { is_granted: false, ..watched.trigger.clone() };
     watched.events.watch(&off).await.unwrap();
     watched.events.watch(&off).await.unwrap();
     watched.put("in/b").await.done().await;
