@@ -1090,6 +1090,29 @@ GRANT SELECT ON toolchains TO mfaas_builder;
 GRANT SELECT ON toolchains TO mfaas_server;
 GRANT SELECT ON toolchains TO mfaas_signer;
 
+CREATE TABLE triggers (
+    tenant text NOT NULL,
+    function text NOT NULL,
+    name text NOT NULL,
+    id uuid NOT NULL,
+    resource text NOT NULL,
+    prefix text NOT NULL,
+    on_put boolean NOT NULL,
+    on_delete boolean NOT NULL,
+    set_at timestamp with time zone NOT NULL DEFAULT now(),
+    set_by text NOT NULL,
+    CONSTRAINT triggers_pkey PRIMARY KEY (tenant, function, name),
+    CONSTRAINT triggers_changes_named CHECK ((on_put OR on_delete)),
+    CONSTRAINT triggers_function_fkey FOREIGN KEY (tenant, function) REFERENCES functions(tenant, name),
+    CONSTRAINT triggers_id_unique UNIQUE (id),
+    CONSTRAINT triggers_name_valid CHECK ((name ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
+    CONSTRAINT triggers_prefix_bounded CHECK ((octet_length(prefix) <= 512)),
+    CONSTRAINT triggers_resource_fkey FOREIGN KEY (resource) REFERENCES resources(name)
+);
+GRANT DELETE, SELECT ON triggers TO mfaas_server;
+GRANT INSERT (tenant, function, name, id, resource, prefix, on_put, on_delete, set_by) ON triggers TO mfaas_server;
+GRANT UPDATE (id, resource, prefix, on_put, on_delete, set_at, set_by) ON triggers TO mfaas_server;
+
 CREATE TABLE usage_boots (
     node text NOT NULL,
     boot uuid NOT NULL,

@@ -28,6 +28,7 @@ mod rollback;
 mod schedule;
 mod status;
 mod token;
+mod trigger;
 mod up;
 mod usage;
 mod verify;
@@ -85,6 +86,7 @@ pub(crate) enum Command {
     Unban(node::Unban),
     Resource(resource::Resource),
     Schedule(schedule::Schedule),
+    Trigger(trigger::Trigger),
     Usage(usage::Usage),
     Token(token::Token),
     Login(login::Login),
@@ -131,6 +133,7 @@ impl Command {
             | Self::Unban(_)
             | Self::Resource(_)
             | Self::Schedule(_)
+            | Self::Trigger(_)
             | Self::Usage(_)
             | Self::Token(_)
             | Self::Login(_)
@@ -163,6 +166,7 @@ impl Command {
             Self::Unban(command) => block_on(command.run_by_former_name(context)),
             Self::Resource(command) => block_on(command.run(context)),
             Self::Schedule(command) => block_on(command.run(context)),
+            Self::Trigger(command) => block_on(command.run(context)),
             Self::Usage(command) => block_on(command.run(context)),
             Self::Token(command) => block_on(command.run(context)),
             Self::Login(command) => block_on(command.run(context)),

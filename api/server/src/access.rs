@@ -80,6 +80,9 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     // Whoever may issue a call token.
     ("PUT", "/v1/functions/{name}/schedules/{schedule}", Access::Token(Scope::Deploy)),
     ("DELETE", "/v1/functions/{name}/schedules/{schedule}", Access::Token(Scope::Deploy)),
+    ("GET", "/v1/functions/{name}/triggers", Access::Token(Scope::Read)),
+    ("PUT", "/v1/functions/{name}/triggers/{trigger}", Access::Token(Scope::Deploy)),
+    ("DELETE", "/v1/functions/{name}/triggers/{trigger}", Access::Token(Scope::Deploy)),
     ("GET", "/v1/usage", Access::Token(Scope::Read)),
     ("GET", "/v1/functions/{name}/series", Access::Token(Scope::Read)),
     ("GET", "/v1/series/tenants", Access::Token(Scope::Read)),

@@ -17,6 +17,8 @@ use mfaas_startup::{VariableError, Variables};
 pub struct ServeConfig {
     /// `MFAAS_DATABASE_URL`, with the server's own role. Holds a password: never logged.
     pub database_url: String,
+    /// `MFAAS_EVENTS_DATABASE_URL`: the database of functions' data, with a role for events alone; no triggers when absent.
+    pub events_database_url: Option<String>,
     /// `MFAAS_BLOBS_URL`.
     pub blobs_url: String,
     /// `MFAAS_LISTEN`; the loopback only, unless [`Self::listen_tls`].
@@ -87,6 +89,9 @@ impl std::fmt::Debug for ServeConfig {
     }
 }
 
+/// Where events of objects are.
+pub(crate) const EVENTS_VARIABLE: &str = "MFAAS_EVENTS_DATABASE_URL";
+
 const HTTP_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7700);
 const NODES_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7701);
 
@@ -98,6 +103,7 @@ impl ServeConfig {
     pub fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
             database_url: variables.required("MFAAS_DATABASE_URL")?,
+            events_database_url: variables.optional(EVENTS_VARIABLE)?,
             blobs_url: variables.required("MFAAS_BLOBS_URL")?,
             listen: listen(variables)?,
             listen_tls: variables.switch("MFAAS_LISTEN_TLS")?,

@@ -43,10 +43,12 @@ mod schedules;
 mod serve;
 mod sessions;
 mod shares;
+mod site_calls;
 mod site_use;
 mod state;
 mod tally;
 pub mod token;
+mod triggers;
 mod upkeep;
 mod votes;
 

@@ -270,17 +270,42 @@ pub const SCHEDULED_CALL_TRIES: u32 = 4;
 /// What is waited between two tries.
 pub const SCHEDULED_CALL_PAUSE: Duration = Duration::from_secs(5);
 /// What is read of an answer that is no success, in bytes: a code stands there.
-pub const SCHEDULED_CALL_ANSWER_BYTES_MAX: usize = 64 << 10;
-/// How long the call token of a schedule is good for.
-pub const SCHEDULE_TOKEN_LIFE: Duration = Duration::from_secs(86_400);
+pub const SITE_CALL_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// How long the call token of a schedule or trigger is good for.
+pub const SITE_CALL_TOKEN_LIFE: Duration = Duration::from_secs(86_400);
 /// How long it is used: calls that begin with it have to begin before its end.
-pub const SCHEDULE_TOKEN_USED: Duration = Duration::from_secs(43_200);
+pub const SITE_CALL_TOKEN_USED: Duration = Duration::from_secs(43_200);
 /// How long it is used whatever a node says of it: each has a record.
-pub const SCHEDULE_TOKEN_USED_MIN: Duration = Duration::from_secs(600);
+pub const SITE_CALL_TOKEN_USED_MIN: Duration = Duration::from_secs(600);
 /// How often the end of a call is told to a database that does not take it, a second apart.
 pub const SCHEDULED_END_TRIES: u32 = 30;
 /// How long calls of schedules may go on when the server stops, and how long it may take then to tell that they are lost.
 pub const SCHEDULED_CALLS_DRAIN: Duration = Duration::from_secs(5);
+
+/// How often this server looks for events that wait, where none of its calls has ended.
+pub const TRIGGERS_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it compares triggers with those that events are written for.
+pub const TRIGGERS_COMPARED_EVERY: Duration = Duration::from_secs(5);
+/// Triggers that are read at once for that.
+pub const TRIGGERS_PAGE_MAX: u32 = 1_000;
+/// Calls for events that this server makes at once.
+pub const TRIGGERED_CALLS_MAX: usize = 64;
+/// Those of one tenant: seven others find as much room beside it.
+pub const TENANT_TRIGGERED_CALLS_MAX: usize = 8;
+/// How long such a call may take.
+pub const TRIGGERED_CALL_TIME_MAX: Duration = Duration::from_secs(300);
+/// After what time one without an end is taken for lost with its server: the event is called for again.
+pub const TRIGGERED_CALL_LEASE: Duration = Duration::from_secs(360);
+/// How often a function is called for one event that it does not answer well.
+pub const TRIGGERED_CALL_TRIES: u32 = 8;
+/// What is waited after the first of these calls, and four times as long after each further one.
+pub const TRIGGERED_CALL_PAUSE: Duration = Duration::from_secs(5);
+/// But never longer than this.
+pub const TRIGGERED_CALL_PAUSE_MAX: Duration = Duration::from_secs(3_600);
+/// How often the end of a call is told to a database that does not take it, a second apart.
+pub const TRIGGERED_END_TRIES: u32 = 30;
+/// How long calls for events may go on when the server stops, and how long it may take then to tell that they are lost.
+pub const TRIGGERED_CALLS_DRAIN: Duration = Duration::from_secs(5);
 /// Rows of a table in the console.
 pub const CONSOLE_ROWS_MAX: u32 = 100;
 /// Bans in force that one answer or page shows; the newest come first.

@@ -52,6 +52,15 @@ fn describe() {
         "mfaas_scheduled_calls_total",
         "Calls that this server has made for schedules, by outcome; skipped: times that passed while a call was under way."
     );
+    metrics::describe_counter!(
+        "mfaas_trigger_calls_total",
+        "Calls that this server has made for events of triggers, by outcome."
+    );
+    metrics::describe_gauge!("mfaas_trigger_events_waiting", "Events that wait for a call or its end.");
+    metrics::describe_gauge!(
+        "mfaas_trigger_oldest_event_seconds",
+        "How long the first of the waiting events has waited; 0 without one."
+    );
     metrics::describe_gauge!("mfaas_bans", "Bans in force.");
     metrics::describe_gauge!("mfaas_nodes", "Nodes by what they are to take.");
     metrics::describe_gauge!("mfaas_node_states", "Nodes by how they stand: ready, behind, silent, joined.");

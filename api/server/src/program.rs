@@ -19,7 +19,7 @@ use crate::issuing::Issuing;
 use crate::router::{health_router, http_router, metrics_router, node_router};
 use crate::serve::{Listener, serve};
 use crate::state::App;
-use crate::{limits, metrics, nodes, numbers, parts, schedules, upkeep};
+use crate::{limits, metrics, nodes, numbers, parts, schedules, triggers, upkeep};
 
 /// A server that answers.
 pub struct Running {
@@ -170,6 +170,7 @@ fn in_the_background(app: &App) -> Vec<JoinHandle<()>> {
         tokio::spawn(numbers::follow_stages(app.clone())),
         tokio::spawn(watch_process(app.clone())),
         tokio::spawn(schedules::run(app.clone())),
+        tokio::spawn(triggers::run(app.clone())),
     ]
 }
 

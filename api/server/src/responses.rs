@@ -8,6 +8,7 @@ pub(crate) mod nodes;
 pub(crate) mod resources;
 pub(crate) mod schedules;
 pub(crate) mod series;
+pub(crate) mod triggers;
 pub(crate) mod usage;
 
 use chrono::Utc;

@@ -19,6 +19,7 @@ mod reviews;
 mod schedules;
 mod series;
 mod tokens;
+mod triggers;
 mod usage;
 
 use axum::Router;
@@ -131,6 +132,8 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(resources::grant, resources::revoke))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::set, schedules::delete))
+        .routes(routes!(triggers::list))
+        .routes(routes!(triggers::set, triggers::delete))
         .routes(routes!(usage::usage))
         .routes(routes!(series::function))
         .routes(routes!(series::tenants))

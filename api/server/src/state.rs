@@ -8,7 +8,7 @@ use std::time::Instant;
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_attest::AuditHead;
 use mfaas_blobs::Blobs;
-use mfaas_catalog::Catalog;
+use mfaas_catalog::{Catalog, ObjectEvents};
 use mfaas_ident::TenantName;
 use mfaas_push::Push;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call_keys::CallKeys;
 use mfaas_startup::VariableError;
 
-use crate::config::ServeConfig;
+use crate::config::{EVENTS_VARIABLE, ServeConfig};
 use crate::issuing::Issuing;
 use crate::limits;
 use crate::lookups::Lookups;
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub public_url: String,
     /// The registry.
     pub catalog: Catalog,
+    /// Where events of objects are, if this server was told.
+    pub events: Option<ObjectEvents>,
     /// Uploads and artifacts.
     pub blobs: Blobs,
     /// Where nodes' certificates come from.
@@ -94,7 +96,15 @@ impl App {
         let scheme = if config.listen_tls { "https" } else { "http" };
         let local = format!("{scheme}://localhost:{}", http.port());
         let public_url = config.public_url.clone().unwrap_or(local);
+        let events = match &config.events_database_url {
+            Some(url) => {
+                let opened = ObjectEvents::open(url);
+                Some(opened.map_err(|error| VariableError::invalid(EVENTS_VARIABLE, error))?)
+            }
+            None => None,
+        };
         Ok(Self(Arc::new(Shared {
+            events,
             provider: oidc::load(&config, &public_url)?,
             public_url,
             call_keys: CallKeys::new(config.call_keys_dir.clone()),

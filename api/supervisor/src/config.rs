@@ -36,8 +36,12 @@ pub(crate) const ACQUIRER_ROLE: &str = "mfaas_acquirer";
 /// The role of `mfaas-broker`, and the name of its database in a private cluster. It has no rights in the site's.
 pub(crate) const DATA_ROLE: &str = "mfaas_data";
 
+/// The role of `mfaas-server` in the database of functions' data: for events alone, as the broker grants it.
+pub(crate) const EVENTS_ROLE: &str = "mfaas_events";
+
 /// Every role, the owner included.
-const ROLES: [&str; 6] = [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE, DATA_ROLE];
+const ROLES: [&str; 7] =
+    [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE, DATA_ROLE, EVENTS_ROLE];
 
 /// The database's name in a private cluster, and the port in the name of its socket.
 const DATABASE: &str = "mfaas";
@@ -196,6 +200,15 @@ impl UpConfig {
             return Ok(None);
         }
         let address = self.database(home, DATA_ROLE)?;
+        Ok(Some(DatabaseAddress { database: DATA_ROLE.to_owned(), ..address }.to_url()))
+    }
+
+    /// Where the server finds events; elsewhere than in a private cluster only who runs the site knows.
+    pub(crate) fn events_database(&self, home: &Home) -> Result<Option<String>, SupervisorError> {
+        if self.data_database.is_some() || self.external_database.is_some() {
+            return Ok(None);
+        }
+        let address = self.database(home, EVENTS_ROLE)?;
         Ok(Some(DatabaseAddress { database: DATA_ROLE.to_owned(), ..address }.to_url()))
     }
 

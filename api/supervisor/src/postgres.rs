@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use mfaas_startup::DatabaseAddress;
 
-use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, DATA_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
+use crate::config::{
+    ACQUIRER_ROLE, BUILDER_ROLE, DATA_ROLE, EVENTS_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig,
+};
 use crate::error::SupervisorError;
 use crate::files::{self, write_atomically};
 use crate::identity::{Identities, Role};
@@ -249,18 +251,21 @@ fn create_role(
     psql(programs, owner, &sql).map(drop)
 }
 
-/// Makes the database of functions' data in a private cluster, with its one role. No other program enters it.
+/// Makes the database of functions' data in a private cluster, with the role that owns it and the one that hands out events. No other
+/// enters it.
 pub(crate) fn create_data_database(
     programs: &Path,
     config: &UpConfig,
     owner: &DatabaseAddress,
 ) -> Result<(), SupervisorError> {
     create_role(programs, config, owner, DATA_ROLE)?;
+    create_role(programs, config, owner, EVENTS_ROLE)?;
     let known = format!("SELECT count(*) FROM pg_database WHERE datname = '{DATA_ROLE}'");
     if psql(programs, owner, &known)? == "0" {
         psql(programs, owner, &format!("CREATE DATABASE {DATA_ROLE} OWNER {DATA_ROLE}"))?;
     }
-    psql(programs, owner, &format!("REVOKE ALL ON DATABASE {DATA_ROLE} FROM PUBLIC")).map(drop)
+    psql(programs, owner, &format!("REVOKE ALL ON DATABASE {DATA_ROLE} FROM PUBLIC"))?;
+    psql(programs, owner, &format!("GRANT CONNECT ON DATABASE {DATA_ROLE} TO {EVENTS_ROLE}")).map(drop)
 }
 
 /// Runs SQL given on standard input. The address holds a password, so it goes through the

@@ -15,6 +15,9 @@ use crate::layout::Home;
 const BOUND_VARIABLES: [&str; 3] =
     ["MFAAS_DATA_OPERATIONS", "MFAAS_DATA_RESOURCE_MIB", "MFAAS_VOLUME_MIB_PER_SECOND"];
 
+/// Where the server finds events of objects.
+const EVENTS_VARIABLE: &str = "MFAAS_EVENTS_DATABASE_URL";
+
 /// Variables by which a program finds its way to others: proxies, certificates, and cargo's configuration file.
 const NETWORK_VARIABLES: [&str; 9] = [
     "HTTP_PROXY",
@@ -135,6 +138,10 @@ impl Programs<'_> {
             .env("MFAAS_TLS_DIR", self.home.join("server/tls"))
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Server));
         let mut launch = self.with_metrics(launch, 0);
+        launch = match self.config.events_database(self.home)? {
+            Some(url) => launch.env(EVENTS_VARIABLE, url),
+            None => inherited(launch, &[EVENTS_VARIABLE]),
+        };
         if let Some(url) = &self.config.public_url {
             launch = launch.env("MFAAS_PUBLIC_URL", url).env("MFAAS_HOSTS", host_of(url)?);
         }

@@ -20,6 +20,7 @@ mod schedules;
 pub mod schema;
 mod series;
 mod status;
+mod triggers;
 mod views;
 mod whole;
 
@@ -54,6 +55,10 @@ pub use series::{
     VersionSeriesView,
 };
 pub use status::{STATUSES, status_of};
+pub use triggers::{
+    EndedCallView, ObjectChange, ObjectEvent, SetTrigger, TRIGGER_CALLER, TRIGGER_PREFIX_BYTES_MAX,
+    TriggerView,
+};
 pub use views::{
     AliasView, AuditEntry, CrateStatus, CrateView, CreateToken, DeploymentAccepted, DeploymentView, Endpoint,
     FunctionView, LogLine, MoveAlias, NodeRefusal, NodeState, NodeView, Page, Removed, TokenCreated,

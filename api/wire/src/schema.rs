@@ -60,6 +60,8 @@ schemas! {
     BindingName: text("^[a-z][a-z0-9_-]*$", 40);
     /// When a function is called by its site.
     ScheduleName: text("^[a-z][a-z0-9_-]*$", 40);
+    /// For which changes of objects a function is called by its site.
+    TriggerName: text("^[a-z][a-z0-9_-]*$", 40);
     /// A node.
     NodeName: text("^[a-z][a-z0-9_-]*$", 63);
     /// The build of a program: its version, and behind `+` the commit, where it is known.

@@ -180,7 +180,7 @@ fn an_event_needs_only_what_it_has() {
 fn schemas_have_the_bounds_of_the_types_that_parse() {
     use mfaas_ident::{
         AliasName, BindingName, BuildVersion, CrateName, FunctionName, NodeName, PersonName, ResourceName,
-        ScheduleName, TenantName, VersionNumber,
+        ScheduleName, TenantName, TriggerName, VersionNumber,
     };
     use utoipa::PartialSchema as _;
 
@@ -199,6 +199,7 @@ fn schemas_have_the_bounds_of_the_types_that_parse() {
     fits(&|text| ResourceName::parse(text).is_ok(), schema::ResourceName::schema());
     fits(&|text| BindingName::parse(text).is_ok(), schema::BindingName::schema());
     fits(&|text| ScheduleName::parse(text).is_ok(), schema::ScheduleName::schema());
+    fits(&|text| TriggerName::parse(text).is_ok(), schema::TriggerName::schema());
     // It begins with a digit.
     let is_build = |text: &str| BuildVersion::parse(&text.replacen('a', "1", 1)).is_ok();
     fits(&is_build, schema::BuildVersion::schema());

@@ -76,6 +76,7 @@ pub(crate) fn swept(swept: &Swept) {
     metrics::counter!("mfaas_broker_swept_total", "of" => "entries").increment(swept.entries);
     metrics::counter!("mfaas_broker_swept_total", "of" => "commits").increment(swept.commits);
     metrics::counter!("mfaas_broker_swept_total", "of" => "audit").increment(swept.audit);
+    metrics::counter!("mfaas_broker_swept_total", "of" => "events").increment(swept.events);
 }
 
 /// Audit records have come from the servers.

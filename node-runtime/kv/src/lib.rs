@@ -23,6 +23,8 @@
 //! A resource lies in PostgreSQL, or in a Redis server that the operator names for it, where a script does what the transaction does
 //! here. A call may read in several stores and changes data of one ([`Stores::may_change`]).
 //!
+//! What changes objects writes events of that, for triggers of functions, which servers hand out.
+//!
 //! Files of volumes, and servers, are elsewhere and change at once; what calls do to them is audited here ([`Store::announce_change`]).
 //!
 //! The database locks what commits look at: beyond `max_pred_locks_per_relation` entries of one commit it locks more than that, and
@@ -34,6 +36,7 @@ mod backend;
 mod changes;
 mod commit;
 mod error;
+mod events;
 mod homes;
 mod key;
 mod operations;
@@ -47,6 +50,7 @@ mod transaction;
 
 pub use changes::{AuditedChange, ChangeKind, ChangeOutcome, StoreKind};
 pub use error::{KvError, StoreError};
+pub use events::WAITING_EVENTS_MAX;
 pub use key::{Key, Place};
 pub use redis::RedisServer;
 pub use store::{AuditedRead, Caller, Committed, Store, Summed, Swept};

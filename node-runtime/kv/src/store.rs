@@ -100,12 +100,14 @@ pub struct Swept {
     pub commits: u64,
     /// Audit records that are older than they are kept.
     pub audit: u64,
+    /// Events that were more than may wait, or of triggers that are none any more.
+    pub events: u64,
 }
 
 impl Swept {
     /// Whether it was all that one sweep removes, so that there may be more.
     pub fn may_be_more(&self) -> bool {
-        self.entries.max(self.commits).max(self.audit) >= SWEPT_MAX as u64
+        self.entries.max(self.commits).max(self.audit).max(self.events) >= SWEPT_MAX as u64
     }
 }
 
@@ -190,7 +192,8 @@ impl Store {
         sqlx::query_scalar(
             "SELECT commit_call(
                  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
-             WHERE lie_here($6::text[] || $9::text[] || $13::text[])",
+             WHERE lie_here($6::text[] || $9::text[] || $13::text[])
+                 AND set_config('mfaas_data.caller', $2::text || '/' || $3::text, true) IS NOT NULL",
         )
         .bind(caller.call)
         .bind(caller.tenant.as_str())
@@ -243,6 +246,7 @@ impl Store {
             commits: self.change(commits.bind(SWEPT_MAX).bind(COMMITS_KEPT)).await?
                 + self.change(moved.bind(SWEPT_MAX).bind(f64::from(audit_days))).await?,
             audit: self.change(audit.bind(SWEPT_MAX).bind(f64::from(audit_days))).await?,
+            events: self.drop_events(SWEPT_MAX).await?,
         })
     }
 

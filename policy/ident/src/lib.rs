@@ -28,7 +28,7 @@ pub use host::{HostError, requested_host};
 pub use isolation::Isolation;
 pub use names::{
     AliasName, BindingName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName,
-    PersonName, ResourceName, ScheduleName, Selector, TenantName, VersionNumber,
+    PersonName, ResourceName, ScheduleName, Selector, TenantName, TriggerName, VersionNumber,
 };
 pub use peer::PeerKey;
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit, Moment};

@@ -41,6 +41,11 @@ text_newtype!(
     "1 to 40 characters of a-z, 0-9, '-', '_', starting with a letter", |t| is_label(t, 40)
 );
 text_newtype!(
+    /// For which changes of objects a function is called by its site, unique within the function.
+    TriggerName, "trigger name",
+    "1 to 40 characters of a-z, 0-9, '-', '_', starting with a letter", |t| is_label(t, 40)
+);
+text_newtype!(
     /// A serving machine.
     NodeName, "node name",
     "1 to 63 characters of a-z, 0-9, '-', '_', starting with a letter", |t| is_label(t, 63)

@@ -281,4 +281,6 @@ table! { $
     MF1217 "The server is where functions may not go.", "If it is meant to be there, an operator adds its network to MFAAS_HTTP_FILE.";
     MF1218 "The call would change data of several stores.", "Change data of one store in one call, with the functions that it calls; an operator says which resources lie together.";
     MF1219 "The function of another tenant does not let this one call it.", "Ask its owner to name your tenant in its `callers` and to deploy it, or to make it `public`.";
+    MF1222 "This site calls no functions for changes of objects.", "Ask an operator: MFAAS_EVENTS_DATABASE_URL tells the server where events are.";
+    MF1223 "Changes of the resource are no events.", "Name a resource of the kind `object`; `mfaas resource list` shows those of your tenant.";
 }

@@ -268,6 +268,16 @@ fn unreadable_migrations(error: sqlx::Error) -> CatalogError {
     }
 }
 
+/// How the one server of an address is connected to that is no registry's.
+pub(crate) fn only_server(url: &str, application: &str) -> Result<PgConnectOptions, CatalogError> {
+    let servers = Servers::of(&url.parse()?, application, true).0;
+    let [server] = &servers[..] else {
+        let reason = format!("the address names {} servers, which has to be one", servers.len());
+        return Err(CatalogError::Conflict { reason });
+    };
+    Ok(server.options.clone())
+}
+
 /// The servers of an address, in its order.
 struct Servers(Vec<Server>);
 

@@ -283,6 +283,7 @@ impl Catalog {
         for statement in [
             "DELETE FROM aliases WHERE tenant = $1 AND function = $2",
             "DELETE FROM schedules WHERE tenant = $1 AND function = $2",
+            "DELETE FROM triggers WHERE tenant = $1 AND function = $2",
             // In the order in which the signer locks them that signs their statements again.
             "SELECT 1 FROM versions WHERE tenant = $1 AND function = $2 AND retired_at IS NULL ORDER BY version FOR UPDATE",
             "UPDATE versions SET retired_at = now() WHERE tenant = $1 AND function = $2 AND retired_at IS NULL",

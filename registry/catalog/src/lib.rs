@@ -35,6 +35,7 @@ mod logs;
 mod marking;
 mod migrating;
 mod nodes;
+mod object_events;
 mod pool;
 mod requests;
 mod resources;
@@ -51,6 +52,7 @@ mod site_materials;
 mod snapshot;
 mod stages;
 mod tokens;
+mod triggers;
 mod usage;
 
 pub use acquiring::{
@@ -80,6 +82,9 @@ pub use isolation::{ISOLATION_SAMPLES_MAX, SiteSettings};
 pub use listen::{Channel, Wake, Wakes};
 pub use logs::{FUNCTION_LOG_LINES_MAX, StoredLine};
 pub use nodes::{JoinToken, JoinedNode, NewJoinToken, NodeRow, NodeStatus, RecordedReport};
+pub use object_events::{
+    EndedCall, EventEnd, EventsInAll, ObjectEvents, TRIGGER_CALLS_PER_SECOND, TriggerState, WaitingEvent,
+};
 pub use pool::PoolState;
 pub use requests::{NewRequest, Request, RequestMember, RequestStatus};
 pub use resources::{Resource, ResourceGrant, SITE_RESOURCES_MAX, TENANT_GRANTS_MAX};
@@ -102,4 +107,5 @@ pub use site_materials::{HoldingCache, ToolchainStanding};
 pub use snapshot::{ReferredBlob, Snapshot};
 pub use stages::{EndedUntil, StageTimes};
 pub use tokens::{NewToken, Token};
+pub use triggers::{FUNCTION_TRIGGERS_MAX, TENANT_TRIGGERS_MAX, Trigger, WatchedChanges};
 pub use usage::{Charged, Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_SHOWN_MAX, Usage, UsageQuery};

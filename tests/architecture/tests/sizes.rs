@@ -28,6 +28,7 @@ const WIDE: &[(&str, &str, &str)] = &[
     ("api/wire/src/reviews.rs", "DeltaView", "a body of the API"),
     ("api/wire/src/reviews.rs", "RequestView", "a body of the API"),
     ("api/wire/src/reviews.rs", "ReviewView", "a body of the API"),
+    ("api/wire/src/triggers.rs", "TriggerView", "a body of the API"),
     ("api/wire/src/views.rs", "DeploymentView", "a body of the API"),
     ("api/wire/src/views.rs", "NodeView", "a body of the API"),
     ("api/wire/src/views.rs", "VersionView", "a body of the API"),

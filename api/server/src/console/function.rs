@@ -11,13 +11,13 @@ use super::call::{self, Answered, Asked, METHODS};
 use super::form::SignedForm;
 use super::frame::{Frame, html, show as show_refusal};
 use super::nodes::BanRow;
-use super::rows::{AliasRow, DeploymentRow, LogRow, ScheduleRow, VersionRow};
+use super::rows::{AliasRow, DeploymentRow, LogRow, ScheduleRow, TriggerRow, VersionRow};
 use super::statement::admission;
 use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::responses::{self, schedules::schedule_view};
+use crate::responses::{self, schedules::schedule_view, triggers::trigger_views_if_known};
 use crate::state::App;
 
 #[derive(Template)]
@@ -31,6 +31,7 @@ struct FunctionPage {
     versions: Vec<VersionRow>,
     deployments: Vec<DeploymentRow>,
     schedules: Vec<ScheduleRow>,
+    triggers: Vec<TriggerRow>,
     log: Vec<LogRow>,
     /// `None` if no version is live.
     callers: Option<Callers>,
@@ -100,11 +101,16 @@ async fn render(
         Err(CatalogError::NotFound { .. }) => Vec::new(),
         found => found?,
     };
+    let triggers = match catalog.triggers(tenant, &name).await {
+        Err(CatalogError::NotFound { .. }) => Vec::new(),
+        found => trigger_views_if_known(app, found?).await,
+    };
     let now = Utc::now();
     let schedules = schedules.into_iter().map(|row| schedule_view(&name, row, now).into()).collect();
     let page = FunctionPage {
         call,
         schedules,
+        triggers: triggers.into_iter().map(Into::into).collect(),
         callers: callers(app, tenant, &name, &aliases).await?,
         frame: frame.at("functions"),
         bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),

@@ -6,7 +6,7 @@ use mfaas_ident::{Budget, Class, Digest, MemoryLimit};
 use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
     AliasView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind, FunctionView, Level, LogLine,
-    NodeState, NodeView, ScheduleView, VersionView, bindings_text,
+    NodeState, NodeView, ScheduleView, TriggerView, VersionView, bindings_text,
 };
 
 use crate::limits;
@@ -249,6 +249,43 @@ impl From<ScheduleView> for ScheduleRow {
                 None => "off",
                 Some(_) => "bad",
             },
+        }
+    }
+}
+
+/// A row of the table of triggers.
+pub(super) struct TriggerRow {
+    pub(super) name: String,
+    /// Whose changes.
+    pub(super) objects: String,
+    pub(super) changes: String,
+    pub(super) waiting: String,
+    pub(super) delivered: String,
+    pub(super) failed: String,
+    pub(super) dropped: String,
+    /// What came of the last call, or why there is none, and how good that is.
+    pub(super) outcome: String,
+    pub(super) tone: &'static str,
+}
+
+impl From<TriggerView> for TriggerRow {
+    fn from(view: TriggerView) -> Self {
+        let (outcome, tone) = match (view.state.as_str(), &view.last) {
+            ("active", None) => ("–".to_owned(), "off"),
+            ("active", Some(last)) if last.outcome == "answered" => (last.words(), "good"),
+            ("active", Some(last)) => (last.words(), "bad"),
+            (state, _) => (state.replace('_', " "), "bad"),
+        };
+        Self {
+            name: view.name.to_string(),
+            objects: line(&format!("{}/{}*", view.resource, view.prefix)),
+            changes: view.on.iter().map(|change| change.as_str()).collect::<Vec<_>>().join(", "),
+            waiting: view.waiting.to_string(),
+            delivered: view.delivered.to_string(),
+            failed: view.failed.to_string(),
+            dropped: view.dropped.to_string(),
+            outcome,
+            tone,
         }
     }
 }

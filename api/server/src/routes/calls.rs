@@ -9,7 +9,7 @@ use mfaas_catalog::{Actor, CatalogError, IssuedCall};
 use mfaas_ident::{FUNCTION_CALLER, PersonName, TenantName};
 use mfaas_wire::{
     CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey,
-    SCHEDULE_CALLER, schema,
+    SCHEDULE_CALLER, TRIGGER_CALLER, schema,
 };
 use serde::Deserialize;
 use uuid::Uuid;
@@ -32,7 +32,7 @@ pub(super) async fn create(
     Json(body): Json<CreateCallToken>,
 ) -> Result<Response, Refusal> {
     let named = body.caller.clone().unwrap_or_else(|| own_name(&caller));
-    let reserved = [SCHEDULE_CALLER, FUNCTION_CALLER];
+    let reserved = [SCHEDULE_CALLER, TRIGGER_CALLER, FUNCTION_CALLER];
     if let Some(reserved) = reserved.into_iter().find(|reserved| named.as_str().starts_with(reserved)) {
         return Err(Refusal::invalid(format!(
             "`{reserved}` begins the names of callers that are no tokens."

@@ -32,6 +32,7 @@ fn filled(template: &str) -> String {
         .replace("{version}", "1")
         .replace("{alias}", "live")
         .replace("{schedule}", "nightly")
+        .replace("{trigger}", "uploads")
         .replace("{tenant}", "a")
         .replace("{digest}", &"0".repeat(64))
         .replace("{*path}", "src/lib.rs")

@@ -78,6 +78,8 @@ async fn a_token_is_for_ones_own_tenant_and_within_bounds() {
         json!({"functions": ["pay@3"]}),
         json!({"functions": vec!["pay"; 33]}),
         json!({"functions": ["pay"], "caller": "schedule/nightly"}),
+        json!({"functions": ["pay"], "caller": "trigger/uploads"}),
+        json!({"functions": ["pay"], "caller": "function/order"}),
         json!({"functions": ["pay"], "ttl_s": 0}),
         json!({"functions": ["pay"], "ttl_s": 86_401}),
         json!({"functions": ["pay"], "rate": 0}),

@@ -32,5 +32,6 @@ mod roles;
 mod schedules;
 mod support;
 mod tls;
+mod triggers;
 mod upkeep;
 mod uploads;

@@ -81,6 +81,9 @@ const MATRIX: &[(&str, &str, Credential, &str, u16)] = &[
     ("GET", "/v1/series/tenants", Token, "vdroab", 200),
     ("GET", "/v1/series/builds", Token, "oab", 200),
     ("GET", "/v1/series/nodes", Token, "oab", 200),
+    ("GET", "/v1/functions/{name}/triggers", Token, "vdroab", 404),
+    ("PUT", "/v1/functions/{name}/triggers/{trigger}", Token, "dab", 415),
+    ("DELETE", "/v1/functions/{name}/triggers/{trigger}", Token, "dab", 404),
     ("GET", "/v1/functions/{name}/schedules", Token, "vdroab", 404),
     ("PUT", "/v1/functions/{name}/schedules/{schedule}", Token, "dab", 415),
     ("DELETE", "/v1/functions/{name}/schedules/{schedule}", Token, "dab", 404),
@@ -149,6 +152,7 @@ pub(crate) fn filled(template: &str) -> String {
         .replace("{version}", version)
         .replace("{alias}", "live")
         .replace("{schedule}", "nightly")
+        .replace("{trigger}", "uploads")
         .replace("{digest}", &"0".repeat(64))
         .replace("{first}", "he")
         .replace("{second}", "ll")

@@ -4,6 +4,7 @@
 mod blobs;
 mod calls;
 mod effects;
+mod events;
 mod model;
 mod redis;
 mod relay;

@@ -31,6 +31,7 @@ mod series;
 mod sessions;
 mod snapshot;
 mod tokens;
+mod triggers;
 mod upgrade;
 mod usage;
 mod votes;

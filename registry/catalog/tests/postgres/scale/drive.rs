@@ -7,7 +7,7 @@ use mfaas_attest::{AuditHead, KeyId};
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{
     CatalogError, Claim, Held, IssuedCall, NewRequest, NewSchedule, Period, Range, Retention, RunEnd,
-    RunOutcome, UsageQuery,
+    RunOutcome, UsageQuery, WatchedChanges,
 };
 use mfaas_delivery::{
     Availability, Ban, BanNotice, DeploymentState, Event, IsolationReport, IsolationSettings, LoadReport,
@@ -15,7 +15,7 @@ use mfaas_delivery::{
 };
 use mfaas_ident::{
     CallScope, CrateName, DataAccess, Digest, Epoch, FunctionName, NodeName, ResourceKind, ScheduleName,
-    TenantName, ToolchainId, VersionNumber,
+    TenantName, ToolchainId, TriggerName, VersionNumber,
 };
 use mfaas_rules::review::ReviewState;
 use uuid::Uuid;
@@ -50,6 +50,7 @@ pub(super) async fn everything(world: &World, turn: &str) {
     machines(world, turn).await;
     resources(world, turn).await;
     schedules(world).await;
+    triggers(world).await;
     series(world).await;
     reviews(world, turn).await;
     acquires(world).await;
@@ -320,6 +321,24 @@ async fn schedules(world: &World) {
     let end = RunEnd { outcome: RunOutcome::Answered, status: Some(200), code: None };
     world.server.end_run(&run, &end).await.unwrap();
     world.server.delete_schedule(&actor(), &busy, &called, &name).await.unwrap();
+}
+
+/// What a tenant says, and what servers look for again and again.
+async fn triggers(world: &World) {
+    let (busy, called, name) =
+        (TenantName::parse("t0").unwrap(), function("f1"), TriggerName::parse("mine").unwrap());
+    let changes = WatchedChanges {
+        resource: "r0".parse().unwrap(),
+        prefix: "in/".to_owned(),
+        on_put: true,
+        on_delete: true,
+    };
+    let set = world.server.set_trigger(&actor(), &busy, &called, (&name, &changes)).await.unwrap();
+    assert!(!world.server.triggers(&busy, &called).await.unwrap().is_empty());
+    assert_eq!(world.server.trigger(set.id).await.unwrap(), Some(set));
+    assert!(world.server.granted_kind(&busy, &changes.resource).await.unwrap().is_some());
+    assert!(!world.server.site_triggers(None, PAGE).await.unwrap().is_empty());
+    world.server.delete_trigger(&actor(), &busy, &called, &name).await.unwrap();
 }
 
 async fn reviews(world: &World, turn: &str) {

@@ -180,6 +180,9 @@ INSERT INTO version_calls (tenant, function, version, name, callee)
 INSERT INTO schedules (tenant, function, name, cron, body, set_by, due_at)
     SELECT tenant, name, 's' || n, '0 3 * * *', 'body', 'p1', now() + interval '1 day' + i * interval '1 second'
     FROM f, generate_series(1, 2) n WHERE i % 40 = 1;
+INSERT INTO triggers (tenant, function, name, id, resource, prefix, on_put, on_delete, set_by)
+    SELECT tenant, name, 'watch', gen_random_uuid(), 'r' || i % 9000, 'in/', true, false, 'p1'
+    FROM f WHERE i % 10 = 1 AND tenant <> 't0';
 INSERT INTO dependency_caches (key, base, toolchain, lock, built_at)
     SELECT digest_of('cache', i), digest_of('base', i % 3), repeat('a', 64), 'lock', now() - (:functions - i) * interval '1 hour' FROM generate_series(1, :functions) i;
 INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)
