@@ -57,9 +57,11 @@ pub struct WatchedChanges {
     pub on_delete: bool,
 }
 
+/// With a limit, so that the planner looks each grant up and does not read all of them.
 const SELECT: &str = "SELECT t.tenant, t.function, t.name, t.id, t.resource, t.prefix, t.on_put, t.on_delete, t.set_at, t.set_by,
-    EXISTS (SELECT FROM resource_grants g WHERE g.resource = t.resource AND g.tenant = t.tenant) AS is_granted
-    FROM triggers t";
+    g.tenant IS NOT NULL AS is_granted
+    FROM triggers t LEFT JOIN LATERAL (
+        SELECT tenant FROM resource_grants WHERE resource = t.resource AND tenant = t.tenant LIMIT 1) g ON true";
 
 impl Catalog {
     /// Says for which changes a function is called, with its audit record; what the trigger of that name said before does not count
