@@ -74,6 +74,12 @@ async fn a_grant_that_is_gone_is_seen_at_once() {
     assert!(granted().await);
     assert_eq!(kind(&tenant()).await, Some(ResourceKind::Object));
     assert_eq!(kind(&"umbrella".parse().unwrap()).await, None, "another tenant has no such resource");
+    // That others may read it, or that the tenant may read something else, is not enough.
+    world.damage("INSERT INTO tenants (name) VALUES ('umbrella')").await;
+    let (umbrella, maps) = ("umbrella".parse().unwrap(), "maps".parse().unwrap());
+    world.server.create_resource(&actor(), &maps, ResourceKind::Object).await.unwrap();
+    world.server.grant_resource(&actor(), &photos(), &umbrella, DataAccess::Read).await.unwrap();
+    world.server.grant_resource(&actor(), &maps, &tenant(), DataAccess::Read).await.unwrap();
     world.server.revoke_resource(&actor(), &photos(), &tenant()).await.unwrap();
     assert!(!granted().await);
     assert_eq!(kind(&tenant()).await, None);
