@@ -12,8 +12,8 @@ CREATE TABLE triggers (
     on_delete    boolean     NOT NULL,
     -- Whether changes are events; where not, no event waits.
     enabled      boolean     NOT NULL DEFAULT true,
-    -- Not called before then: how many calls a second there may be.
-    next_call_at timestamptz NOT NULL DEFAULT now(),
+    -- Not called before then: how many calls a second there may be. One that was never called may be at once.
+    next_call_at timestamptz NOT NULL DEFAULT '-infinity',
     -- Events that the function has answered, that it was called for in vain, and that were given up without a further call.
     delivered    bigint      NOT NULL DEFAULT 0,
     failed       bigint      NOT NULL DEFAULT 0,
