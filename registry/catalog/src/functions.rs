@@ -372,6 +372,46 @@ fn function(row: &PgRow) -> Decoded<Function> {
     })
 }
 
+/// Of what a function has several, each under a name of its own.
+pub(crate) struct Room {
+    /// With the columns `tenant`, `function` and `name`; people are told its name.
+    pub(crate) table: &'static str,
+    pub(crate) of_function_max: i64,
+    pub(crate) of_tenant_max: i64,
+}
+
+impl Room {
+    /// Refuses a further one where there are as many as may be.
+    pub(crate) async fn demand(
+        &self,
+        connection: &mut PgConnection,
+        tenant: &TenantName,
+        function: &FunctionName,
+        name: &str,
+    ) -> Result<(), CatalogError> {
+        let Self { table, of_function_max, of_tenant_max } = self;
+        let sql = format!(
+            "SELECT count(*) AS of_tenant, count(*) FILTER (WHERE function = $2) AS of_function
+             FROM {table} WHERE tenant = $1 AND NOT (function = $2 AND name = $3)"
+        );
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(tenant.as_str())
+            .bind(function.as_str())
+            .bind(name)
+            .fetch_one(connection)
+            .await?;
+        let (of_tenant, of_function): (i64, i64) = (row.try_get("of_tenant")?, row.try_get("of_function")?);
+        let reason = if of_function >= *of_function_max {
+            format!("a function has at most {of_function_max} {table}; delete one first")
+        } else if of_tenant >= *of_tenant_max {
+            format!("a tenant has at most {of_tenant_max} {table}; delete one first")
+        } else {
+            return Ok(());
+        };
+        Err(CatalogError::Conflict { reason })
+    }
+}
+
 fn version(row: &PgRow) -> Decoded<Version> {
     Ok(Version {
         tenant: parsed(row, "tenant")?,

@@ -5,19 +5,22 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_ident::{FunctionName, ScheduleName, TenantName};
+use sqlx::Row as _;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
 use crate::connection::count_alone;
 use crate::decode::{Decoded, parsed, small_opt, unsigned, word};
-use crate::functions::lock_function;
+use crate::functions::{Room, lock_function};
 use crate::{Actor, Catalog, CatalogError};
 
 /// Schedules of one function, at most.
 pub const FUNCTION_SCHEDULES_MAX: i64 = 16;
 /// Schedules of all functions of a tenant, at most.
 pub const TENANT_SCHEDULES_MAX: i64 = 256;
+
+const ROOM: Room =
+    Room { table: "schedules", of_function_max: FUNCTION_SCHEDULES_MAX, of_tenant_max: TENANT_SCHEDULES_MAX };
 
 /// The lock under which schedules of one tenant are counted; any number that nobody else takes.
 const COUNTING_LOCKS: i32 = 0x6D66_7363;
@@ -163,7 +166,7 @@ impl Catalog {
         let now = sqlx::query_scalar("SELECT now()").fetch_one(&mut *tx).await?;
         count_alone(&mut tx, COUNTING_LOCKS, tenant.as_str()).await?;
         lock_function(&mut tx, tenant, function).await?;
-        demand_room(&mut tx, tenant, function, new.name).await?;
+        ROOM.demand(&mut tx, tenant, function, new.name.as_str()).await?;
         let sql = format!(
             "INSERT INTO schedules (tenant, function, name, cron, body, set_by, due_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT ON CONSTRAINT schedules_pkey
@@ -302,33 +305,6 @@ impl Catalog {
         .await?;
         Ok(())
     }
-}
-
-/// Refuses a further schedule where there are as many as may be.
-async fn demand_room(
-    connection: &mut PgConnection,
-    tenant: &TenantName,
-    function: &FunctionName,
-    name: &ScheduleName,
-) -> Result<(), CatalogError> {
-    let row = sqlx::query(
-        "SELECT count(*) AS of_tenant, count(*) FILTER (WHERE function = $2) AS of_function
-         FROM schedules WHERE tenant = $1 AND NOT (function = $2 AND name = $3)",
-    )
-    .bind(tenant.as_str())
-    .bind(function.as_str())
-    .bind(name.as_str())
-    .fetch_one(connection)
-    .await?;
-    let (of_tenant, of_function): (i64, i64) = (row.try_get("of_tenant")?, row.try_get("of_function")?);
-    let reason = if of_function >= FUNCTION_SCHEDULES_MAX {
-        format!("a function has at most {FUNCTION_SCHEDULES_MAX} schedules; delete one first")
-    } else if of_tenant >= TENANT_SCHEDULES_MAX {
-        format!("a tenant has at most {TENANT_SCHEDULES_MAX} schedules; delete one first")
-    } else {
-        return Ok(());
-    };
-    Err(CatalogError::Conflict { reason })
 }
 
 fn schedule(row: &PgRow) -> Decoded<Schedule> {

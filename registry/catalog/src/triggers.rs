@@ -5,20 +5,23 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{FunctionName, ResourceKind, ResourceName, TenantName, TriggerName};
+use sqlx::Row as _;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
 use crate::audit::{self, Entry};
 use crate::connection::count_alone;
 use crate::decode::{Decoded, parsed};
-use crate::functions::lock_function;
+use crate::functions::{Room, lock_function};
 use crate::{Actor, Catalog, CatalogError};
 
 /// Triggers of one function, at most.
 pub const FUNCTION_TRIGGERS_MAX: i64 = 16;
 /// Triggers of all functions of a tenant, at most.
 pub const TENANT_TRIGGERS_MAX: i64 = 64;
+
+const ROOM: Room =
+    Room { table: "triggers", of_function_max: FUNCTION_TRIGGERS_MAX, of_tenant_max: TENANT_TRIGGERS_MAX };
 
 /// The lock under which triggers of one tenant are counted; any number that nobody else takes.
 const COUNTING_LOCKS: i32 = 0x6D66_7472;
@@ -80,7 +83,7 @@ impl Catalog {
         let mut tx = self.begin().await?;
         count_alone(&mut tx, COUNTING_LOCKS, tenant.as_str()).await?;
         lock_function(&mut tx, tenant, function).await?;
-        demand_room(&mut tx, tenant, function, name).await?;
+        ROOM.demand(&mut tx, tenant, function, name.as_str()).await?;
         let id: Uuid = sqlx::query_scalar(
             "INSERT INTO triggers AS t (tenant, function, name, id, resource, prefix, on_put, on_delete, set_by)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -193,33 +196,6 @@ impl Catalog {
         tx.commit().await?;
         Ok(id)
     }
-}
-
-/// Refuses a further trigger where there are as many as may be.
-async fn demand_room(
-    connection: &mut PgConnection,
-    tenant: &TenantName,
-    function: &FunctionName,
-    name: &TriggerName,
-) -> Result<(), CatalogError> {
-    let row = sqlx::query(
-        "SELECT count(*) AS of_tenant, count(*) FILTER (WHERE function = $2) AS of_function
-         FROM triggers WHERE tenant = $1 AND NOT (function = $2 AND name = $3)",
-    )
-    .bind(tenant.as_str())
-    .bind(function.as_str())
-    .bind(name.as_str())
-    .fetch_one(connection)
-    .await?;
-    let (of_tenant, of_function): (i64, i64) = (row.try_get("of_tenant")?, row.try_get("of_function")?);
-    let reason = if of_function >= FUNCTION_TRIGGERS_MAX {
-        format!("a function has at most {FUNCTION_TRIGGERS_MAX} triggers; delete one first")
-    } else if of_tenant >= TENANT_TRIGGERS_MAX {
-        format!("a tenant has at most {TENANT_TRIGGERS_MAX} triggers; delete one first")
-    } else {
-        return Ok(());
-    };
-    Err(CatalogError::Conflict { reason })
 }
 
 fn trigger(row: &PgRow) -> Decoded<Trigger> {
