@@ -20,7 +20,7 @@ pub(super) fn public(name: &str, version: u32, bindings: &[Binding]) -> Verified
     VerifiedImage::declaring_for_test(key(name, version), public).binding_for_test(bindings)
 }
 
-fn data() -> Binding {
+pub(super) fn data() -> Binding {
     Binding::Resource(ResourceBinding {
         kind: ResourceKind::Kv,
         resource: orders(),

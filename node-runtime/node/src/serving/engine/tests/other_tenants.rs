@@ -3,10 +3,10 @@
 use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::{DONE, OperationKind, Record, with_binding};
 use mfaas_broker_protocol::{CommitResult, ToBroker};
-use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
+use mfaas_ident::{Binding, FunctionBinding};
 
-use super::calls::{make, public, replied, response};
-use super::data::{Side, TestBroker, ask, ended, granted, heard, orders};
+use super::calls::{data, make, public, replied, response};
+use super::data::{Side, TestBroker, ask, ended, granted, heard};
 use super::waits::put_aside;
 use super::*;
 use crate::limiter::Share;
@@ -15,14 +15,6 @@ use crate::serving::Callees;
 /// The places of what `acme/hello` binds.
 const DATA: u32 = 0;
 const PAY: u32 = 1;
-
-fn data() -> Binding {
-    Binding::Resource(ResourceBinding {
-        kind: ResourceKind::Kv,
-        resource: orders(),
-        access: DataAccess::Write,
-    })
-}
 
 /// `acme/hello@2`, which calls `bank/pay`.
 fn hello() -> VerifiedImage {
