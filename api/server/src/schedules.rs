@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use mfaas_catalog::{CatalogError, Claim, ClaimedRun, RunEnd, RunOutcome};
-use mfaas_ident::TenantName;
-use mfaas_wire::SCHEDULE_CALLER;
+use mfaas_ident::{SCHEDULE_CALLER, TenantName};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;

@@ -15,8 +15,8 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use mfaas_catalog::{
     CatalogError, EndedCall, EventEnd, ObjectEvents, RunEnd, RunOutcome, Trigger, WaitingEvent,
 };
-use mfaas_ident::TenantName;
-use mfaas_wire::{ObjectEvent, TRIGGER_CALLER};
+use mfaas_ident::{TRIGGER_CALLER, TenantName};
+use mfaas_wire::ObjectEvent;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;

@@ -46,9 +46,7 @@ pub use reviews::{
     NearestView, ReadingView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView,
     RevokeCrate, VolumeView, VoteView,
 };
-pub use schedules::{
-    CRON_BYTES_MAX, SCHEDULE_BODY_BYTES_MAX, SCHEDULE_CALLER, ScheduleView, ScheduledCallView, SetSchedule,
-};
+pub use schedules::{CRON_BYTES_MAX, SCHEDULE_BODY_BYTES_MAX, ScheduleView, ScheduledCallView, SetSchedule};
 pub use series::{
     BuildPointView, BuildSeriesView, FunctionPointView, FunctionSeriesView, NodePointView, NodeSeriesView,
     OneNodeSeriesView, OneTenantSeriesView, QuantileView, SeriesSteps, TenantPointView, TenantSeriesView,
@@ -56,8 +54,7 @@ pub use series::{
 };
 pub use status::{STATUSES, status_of};
 pub use triggers::{
-    EndedCallView, ObjectChange, ObjectEvent, SetTrigger, TRIGGER_CALLER, TRIGGER_PREFIX_BYTES_MAX,
-    TriggerView,
+    EndedCallView, ObjectChange, ObjectEvent, SetTrigger, TRIGGER_PREFIX_BYTES_MAX, TriggerView,
 };
 pub use views::{
     AliasView, AuditEntry, CrateStatus, CrateView, CreateToken, DeploymentAccepted, DeploymentView, Endpoint,

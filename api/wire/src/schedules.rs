@@ -12,9 +12,6 @@ pub const CRON_BYTES_MAX: usize = 100;
 /// What a scheduled call sends, in bytes.
 pub const SCHEDULE_BODY_BYTES_MAX: usize = 16 << 10;
 
-/// With what the name of a caller begins that is a schedule; no other caller has such a name.
-pub const SCHEDULE_CALLER: &str = "schedule/";
-
 /// Body of the request that says when a function is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -10,9 +10,6 @@ use crate::schema;
 /// The longest prefix, in bytes: the longest name of an object.
 pub const TRIGGER_PREFIX_BYTES_MAX: usize = 512;
 
-/// With what the name of a caller begins that is a trigger; no other caller has such a name.
-pub const TRIGGER_CALLER: &str = "trigger/";
-
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

@@ -56,6 +56,12 @@ impl std::fmt::Display for Access {
 
 /// Begins the name of a caller that is a function; the rest is its name.
 pub const FUNCTION_CALLER: &str = "function/";
+/// The same of a schedule.
+pub const SCHEDULE_CALLER: &str = "schedule/";
+/// The same of a trigger.
+pub const TRIGGER_CALLER: &str = "trigger/";
+/// Beginnings of names that only the site gives: nobody gets a call token for one.
+pub const RESERVED_CALLERS: [&str; 3] = [FUNCTION_CALLER, SCHEDULE_CALLER, TRIGGER_CALLER];
 
 /// Tenants whose functions may call a function of another one, at most.
 pub const CALLERS_MAX: usize = 32;

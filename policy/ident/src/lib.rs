@@ -17,7 +17,10 @@ mod rights;
 mod text;
 mod trace_parent;
 
-pub use access::{Access, CALLERS_MAX, CallScope, Callers, FUNCTION_CALLER};
+pub use access::{
+    Access, CALLERS_MAX, CallScope, Callers, FUNCTION_CALLER, RESERVED_CALLERS, SCHEDULE_CALLER,
+    TRIGGER_CALLER,
+};
 pub use binding::{
     BINDINGS_MAX, Binding, Bindings, CalleeName, DataAccess, FunctionBinding, ResourceBinding, ResourceKind,
 };

@@ -6,10 +6,9 @@ use chrono::{SubsecRound as _, TimeDelta, Utc};
 use http::StatusCode;
 use mfaas_attest::{CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims};
 use mfaas_catalog::{Actor, CatalogError, IssuedCall};
-use mfaas_ident::{FUNCTION_CALLER, PersonName, TenantName};
+use mfaas_ident::{PersonName, RESERVED_CALLERS, TenantName};
 use mfaas_wire::{
-    CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey,
-    SCHEDULE_CALLER, TRIGGER_CALLER, schema,
+    CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey, schema,
 };
 use serde::Deserialize;
 use uuid::Uuid;
@@ -32,8 +31,8 @@ pub(super) async fn create(
     Json(body): Json<CreateCallToken>,
 ) -> Result<Response, Refusal> {
     let named = body.caller.clone().unwrap_or_else(|| own_name(&caller));
-    let reserved = [SCHEDULE_CALLER, TRIGGER_CALLER, FUNCTION_CALLER];
-    if let Some(reserved) = reserved.into_iter().find(|reserved| named.as_str().starts_with(reserved)) {
+    if let Some(reserved) = RESERVED_CALLERS.into_iter().find(|reserved| named.as_str().starts_with(reserved))
+    {
         return Err(Refusal::invalid(format!(
             "`{reserved}` begins the names of callers that are no tokens."
         )));
