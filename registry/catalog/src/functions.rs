@@ -374,8 +374,10 @@ fn function(row: &PgRow) -> Decoded<Function> {
 
 /// Of what a function has several, each under a name of its own.
 pub(crate) struct Room {
-    /// With the columns `tenant`, `function` and `name`; people are told its name.
-    pub(crate) table: &'static str,
+    /// What they are called.
+    pub(crate) what: &'static str,
+    /// Counts as `of_tenant` and `of_function` those of tenant `$1` and of its function `$2` but the one named `$3`.
+    pub(crate) count: &'static str,
     pub(crate) of_function_max: i64,
     pub(crate) of_tenant_max: i64,
 }
@@ -389,12 +391,8 @@ impl Room {
         function: &FunctionName,
         name: &str,
     ) -> Result<(), CatalogError> {
-        let Self { table, of_function_max, of_tenant_max } = self;
-        let sql = format!(
-            "SELECT count(*) AS of_tenant, count(*) FILTER (WHERE function = $2) AS of_function
-             FROM {table} WHERE tenant = $1 AND NOT (function = $2 AND name = $3)"
-        );
-        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        let Self { what, count, of_function_max, of_tenant_max } = self;
+        let row = sqlx::query(*count)
             .bind(tenant.as_str())
             .bind(function.as_str())
             .bind(name)
@@ -402,9 +400,9 @@ impl Room {
             .await?;
         let (of_tenant, of_function): (i64, i64) = (row.try_get("of_tenant")?, row.try_get("of_function")?);
         let reason = if of_function >= *of_function_max {
-            format!("a function has at most {of_function_max} {table}; delete one first")
+            format!("a function has at most {of_function_max} {what}; delete one first")
         } else if of_tenant >= *of_tenant_max {
-            format!("a tenant has at most {of_tenant_max} {table}; delete one first")
+            format!("a tenant has at most {of_tenant_max} {what}; delete one first")
         } else {
             return Ok(());
         };

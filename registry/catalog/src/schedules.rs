@@ -19,8 +19,13 @@ pub const FUNCTION_SCHEDULES_MAX: i64 = 16;
 /// Schedules of all functions of a tenant, at most.
 pub const TENANT_SCHEDULES_MAX: i64 = 256;
 
-const ROOM: Room =
-    Room { table: "schedules", of_function_max: FUNCTION_SCHEDULES_MAX, of_tenant_max: TENANT_SCHEDULES_MAX };
+const ROOM: Room = Room {
+    what: "schedules",
+    count: "SELECT count(*) AS of_tenant, count(*) FILTER (WHERE function = $2) AS of_function
+            FROM schedules WHERE tenant = $1 AND NOT (function = $2 AND name = $3)",
+    of_function_max: FUNCTION_SCHEDULES_MAX,
+    of_tenant_max: TENANT_SCHEDULES_MAX,
+};
 
 /// The lock under which schedules of one tenant are counted; any number that nobody else takes.
 const COUNTING_LOCKS: i32 = 0x6D66_7363;

@@ -20,8 +20,13 @@ pub const FUNCTION_TRIGGERS_MAX: i64 = 16;
 /// Triggers of all functions of a tenant, at most.
 pub const TENANT_TRIGGERS_MAX: i64 = 64;
 
-const ROOM: Room =
-    Room { table: "triggers", of_function_max: FUNCTION_TRIGGERS_MAX, of_tenant_max: TENANT_TRIGGERS_MAX };
+const ROOM: Room = Room {
+    what: "triggers",
+    count: "SELECT count(*) AS of_tenant, count(*) FILTER (WHERE function = $2) AS of_function
+            FROM triggers WHERE tenant = $1 AND NOT (function = $2 AND name = $3)",
+    of_function_max: FUNCTION_TRIGGERS_MAX,
+    of_tenant_max: TENANT_TRIGGERS_MAX,
+};
 
 /// The lock under which triggers of one tenant are counted; any number that nobody else takes.
 const COUNTING_LOCKS: i32 = 0x6D66_7472;
