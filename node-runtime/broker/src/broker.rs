@@ -9,6 +9,7 @@ use mfaas_ident::{ResourceName, TenantName};
 use mfaas_kv::{Store, Transaction};
 use mfaas_outbound::Outbound;
 use mfaas_rules::codes;
+use tokio::runtime::Handle;
 
 use crate::abandoned::Abandoned;
 use crate::change_audit::ChangeAudit;
@@ -78,6 +79,9 @@ pub(crate) struct Broker {
     pub(crate) volumes: Option<VolumeStore>,
     /// The servers that functions may ask, if this broker is told of any.
     pub(crate) outbound: Option<Outbound>,
+    /// Where operations run that keep a processor busy: TLS, copies of objects. All others run one at a time, on the thread that
+    /// reads what nodes ask.
+    pub(crate) parallel: Handle,
     pub(crate) turns: AllTurns,
     pub(crate) rate: Mutex<Rate>,
     /// What calls have read and want to change.
@@ -94,13 +98,14 @@ pub(crate) struct Broker {
 
 impl Broker {
     /// Over a store with so many connections for reads, and as many for commits: that many operations run at a time.
-    pub(crate) fn new(stores: Stores, connections: u32, bounds: &Bounds) -> Self {
+    pub(crate) fn new(stores: Stores, connections: u32, bounds: &Bounds, parallel: Handle) -> Self {
         let Stores { data, objects, volumes, outbound } = stores;
         Self {
             data,
             objects,
             volumes,
             outbound,
+            parallel,
             turns: AllTurns {
                 database: Arc::new(Turns::new(connections as usize)),
                 redis: Arc::new(Turns::new(REDIS_OPERATIONS)),
@@ -120,6 +125,12 @@ impl Broker {
 }
 
 impl Broker {
+    /// The same with one runtime for all.
+    #[cfg(test)]
+    pub(crate) fn here(stores: Stores, connections: u32, bounds: &Bounds) -> Self {
+        Self::new(stores, connections, bounds, Handle::current())
+    }
+
     /// The database: data that lies nowhere else, and the audit.
     pub(crate) fn store(&self) -> &Store {
         self.data.postgres()

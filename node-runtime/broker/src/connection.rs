@@ -20,7 +20,8 @@ use mfaas_rules::codes;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::{OwnedMutexGuard, mpsc};
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::{Notify, OwnedMutexGuard, mpsc};
 use uuid::Uuid;
 
 use crate::broker::{Broker, TOO_MANY_OPERATIONS, of_store};
@@ -28,7 +29,7 @@ use crate::call::{Call, Operated, Operation};
 use crate::data::{CallData, ChangedFiles};
 use crate::refusal::Refusal;
 use crate::turns::{Full, OPERATION_WEIGHT, Open};
-use crate::{http, kv, meters, objects, volumes};
+use crate::{http, kv, meters, objects, volumes, wait};
 
 /// Messages that wait to be written.
 const OUTGOING_MAX: usize = 256;
@@ -60,9 +61,10 @@ pub(crate) async fn serve(stream: UnixStream, broker: &Arc<Broker>) -> Result<()
     }
     let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
     let mut node = Node { broker: Arc::clone(broker), calls: HashMap::new(), outgoing };
+    let told = Notify::new();
     let served = tokio::select! {
-        served = node.serve(&mut reader) => served,
-        written = write(writer, messages) => written,
+        served = node.serve(&mut reader, &told) => served,
+        written = write(writer, messages, &told) => written,
     };
     node.leave();
     served
@@ -76,8 +78,14 @@ struct Node {
 }
 
 impl Node {
-    async fn serve(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Result<(), ConnectionError> {
-        while let Some(message) = read::<ToBroker>(reader).await? {
+    async fn serve(
+        &mut self,
+        reader: &mut BufReader<OwnedReadHalf>,
+        told: &Notify,
+    ) -> Result<(), ConnectionError> {
+        loop {
+            wait::for_message(reader, told).await;
+            let Some(message) = read::<ToBroker>(reader).await? else { break };
             match message {
                 ToBroker::Begin { call, caller, parent } => self.begin(call, caller, parent)?,
                 ToBroker::Operate { call, id, resource, kind, access, secrets, request } => {
@@ -133,12 +141,18 @@ impl Node {
         };
         let (broker, call, outgoing) = (Arc::clone(&self.broker), Arc::clone(call), self.outgoing.clone());
         let turn = call.queue().await;
-        tokio::spawn(async move {
+        let operated = async move {
             let data = turn.await;
             if let Some(answered) = operate(&broker, &call, data, open, operation).await {
                 tell(&outgoing, (number, id), kind, answered, came).await;
             }
-        });
+        };
+        match kind {
+            ResourceKind::Object | ResourceKind::Http | ResourceKind::Secret => {
+                self.broker.parallel.spawn(operated)
+            }
+            ResourceKind::Kv | ResourceKind::Volume | ResourceKind::Cache => tokio::spawn(operated),
+        };
     }
 
     /// An operation has come; or why it is too much.
@@ -430,6 +444,7 @@ async fn read<M: DeserializeOwned>(
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     mut messages: mpsc::Receiver<FromBroker>,
+    told: &Notify,
 ) -> Result<(), ConnectionError> {
     let mut frames = Vec::new();
     while let Some(message) = messages.recv().await {
@@ -438,6 +453,7 @@ async fn write(
             frames.extend_from_slice(&encode(&message)?);
         }
         writer.write_all(&frames).await?;
+        told.notify_one();
         frames.clear();
     }
     Ok(())

@@ -28,6 +28,7 @@ mod turns;
 mod volume_sizes;
 mod volume_store;
 mod volumes;
+mod wait;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ use mfaas_kv::{KvError, RedisServer, Store};
 use mfaas_outbound::Outbound;
 use mfaas_startup::{Shutdown, Variables, write_ready_file};
 use serde_json::{Map, Value};
+use tokio::runtime::{Builder, Handle};
 
 use crate::broker::{Broker, OBJECT_OPERATIONS, Stores};
 use crate::change_audit::CHANGE_CONNECTIONS;
@@ -73,18 +75,19 @@ fn run() -> anyhow::Result<()> {
     mfaas_startup::install_tls_provider()?;
     mfaas_startup::start_log()?;
     let config = Config::read(&Variables::of_process())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("broker")
-        .enable_all()
-        .build()
-        .context("starting the asynchronous runtime")?;
-    let served = runtime.block_on(serve(config));
+    let parallel = Builder::new_multi_thread().thread_name("parallel").enable_all().build();
+    let parallel = parallel.context("starting the threads for servers and objects")?;
+    // One thread: it looks for what nodes ask and what databases answer at the same time.
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("starting the asynchronous runtime")?;
+    let served = runtime.block_on(serve(config, parallel.handle()));
     // A disk that hangs keeps nobody.
     runtime.shutdown_background();
+    parallel.shutdown_background();
     served
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
+async fn serve(config: Config, parallel: &Handle) -> anyhow::Result<()> {
     let mut shutdown = Shutdown::listen().context("listening for signals")?;
     let names = (env!("CARGO_PKG_NAME"), BuildVersion::this().as_str());
     let shown = mfaas_process_metrics::show_at(config.metrics_listen, names, meters::describe)?;
@@ -110,7 +113,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     };
     let data = open_data(store, config.redis_file.as_deref()).await.context("MFAAS_REDIS_FILE")?;
     let stores = Stores { data, objects, volumes, outbound };
-    let broker = Arc::new(Broker::new(stores, config.connections, &config.bounds));
+    let broker = Arc::new(Broker::new(stores, config.connections, &config.bounds, parallel.clone()));
     let listener = socket::listen(&config.socket)
         .with_context(|| format!("MFAAS_BROKER_SOCKET: listening at {}", config.socket.display()))?;
     if let Some(file) = &config.ready_file {

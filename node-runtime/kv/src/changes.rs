@@ -82,7 +82,7 @@ impl Store {
     pub async fn has_opened_store(&self, kind: StoreKind) -> Result<bool, KvError> {
         let ask = || {
             let asked = sqlx::query_scalar("SELECT EXISTS (SELECT FROM opened_stores WHERE kind = $1)");
-            asked.bind(kind.as_str()).fetch_one(&self.reads)
+            asked.bind(kind.as_str()).fetch_one(&self.pool)
         };
         read(ask).await
     }
@@ -109,7 +109,7 @@ impl Store {
         .bind(change.resource.as_str())
         .bind(change.target.as_bytes())
         .bind(change.kind.as_str());
-        insert.fetch_one(&self.reads).await.map_err(KvError::unavailable)
+        insert.fetch_one(&self.pool).await.map_err(KvError::unavailable)
     }
 
     /// Tells what came of changes that were announced.

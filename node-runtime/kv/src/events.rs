@@ -28,7 +28,7 @@ impl Store {
         )
         .bind(dropped_max)
         .bind(WAITING_EVENTS_MAX);
-        let dropped: i64 = drop.fetch_one(&self.reads).await.map_err(KvError::unavailable)?;
+        let dropped: i64 = drop.fetch_one(&self.pool).await.map_err(KvError::unavailable)?;
         Ok(u64::try_from(dropped).unwrap_or_default())
     }
 }

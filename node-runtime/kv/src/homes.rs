@@ -17,7 +17,7 @@ const CLAIM_TRIES: u32 = 20;
 impl Store {
     /// Which resources lie in servers, and in which.
     pub(crate) async fn homes(&self) -> Result<Vec<(ResourceName, Uuid)>, KvError> {
-        let ask = || sqlx::query_as("SELECT resource, server FROM homes").fetch_all(&self.reads);
+        let ask = || sqlx::query_as("SELECT resource, server FROM homes").fetch_all(&self.pool);
         let rows: Vec<(String, Uuid)> = read(ask).await?;
         Ok(rows.into_iter().filter_map(|(name, server)| Some((name.parse().ok()?, server))).collect())
     }

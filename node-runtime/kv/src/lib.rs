@@ -41,6 +41,7 @@ mod homes;
 mod key;
 mod operations;
 mod part;
+mod read_connections;
 mod redis;
 mod retry;
 mod schema;

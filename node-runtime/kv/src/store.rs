@@ -1,5 +1,6 @@
 //! The database: read when a call asks, written when it has succeeded.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_ident::{FunctionName, ResourceName, TenantName, VersionNumber};
@@ -12,12 +13,15 @@ use crate::address;
 use crate::error::Meaning;
 use crate::key::{Key, Place, Range};
 use crate::part::Part;
+use crate::read_connections::ReadConnections;
 use crate::retry::read;
 use crate::schema;
 use crate::transaction::{Blob, Entry, Expiry, Scan, Value, Write};
 
 /// How long a caller waits for a free connection.
 const ACQUIRE_MAX: Duration = Duration::from_secs(3);
+/// Connections for what a broker does of itself, now and then: it sums up, sweeps, and writes down what was read.
+const OWN_CONNECTIONS: u32 = 4;
 /// No statement takes longer; one that does is stuck behind a lock, or behind a disk.
 const STATEMENT_MS_MAX: &str = "5000";
 /// How long it is remembered that a call took effect: longer than any is asked for again.
@@ -33,10 +37,13 @@ const DOOMED_MAX: i64 = 256;
 /// Rows that one sweep looks at of each kind, so that it holds no locks for long.
 const SWEPT_MAX: i64 = 10_000;
 
-/// A pool of connections. Cheap to clone.
+/// Connections to it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pub(crate) reads: PgPool,
+    /// What calls read.
+    reading: Arc<ReadConnections>,
+    /// All that is neither that nor a commit.
+    pub(crate) pool: PgPool,
     /// Each statement is a serializable transaction.
     pub(crate) commits: PgPool,
 }
@@ -112,20 +119,24 @@ impl Swept {
 }
 
 impl Store {
-    /// Connects, with `connections_max` for commits and as many for reads and `more`, and brings the schema up to date.
+    /// Connects, with `connections_max` for commits, as many and `more` for what calls read, `more` for what they write before they
+    /// commit, and some for itself, and brings the schema up to date.
     pub async fn open(url: &str, connections_max: u32, more: u32) -> Result<Self, KvError> {
         let options = address::options(url)?;
         let options = options.application_name("mfaas-kv").options([("search_path", schema::NAME)]);
         schema::prepare(&options).await?;
         let options = options.options([("statement_timeout", STATEMENT_MS_MAX)]);
         let pool = |options, connections| {
-            // A connection that is asked first whether it lives doubles the time of a read.
+            // Whether a connection lives is found out by what it is asked.
             let pool = PgPoolOptions::new().test_before_acquire(false).max_connections(connections);
             pool.acquire_timeout(ACQUIRE_MAX).connect_lazy_with(options)
         };
         let serializable = options.clone().options([("default_transaction_isolation", "serializable")]);
-        let reads = pool(options, connections_max.saturating_add(more));
-        Ok(Self { reads, commits: pool(serializable, connections_max) })
+        let reading =
+            ReadConnections::new(options.clone(), connections_max.saturating_add(more), ACQUIRE_MAX);
+        let commits = pool(serializable, connections_max);
+        let pool = pool(options, more.saturating_add(OWN_CONNECTIONS));
+        Ok(Self { reading: Arc::new(reading), pool, commits })
     }
 
     /// The entries of these keys now, in their order.
@@ -136,15 +147,15 @@ impl Store {
     ) -> Result<Vec<Option<Entry>>, KvError> {
         let keys: Vec<&[u8]> = places.iter().map(|place| place.key.as_bytes()).collect();
         let ask = || {
-            sqlx::query_as(
+            let asked = sqlx::query_as(
                 "SELECT asked.key, e.version, e.value, e.blob, e.blob_bytes FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (key, number)
                  LEFT JOIN entries e ON e.resource = $1 AND e.key = asked.key
                      AND (e.expires_at IS NULL OR e.expires_at > now())
                  ORDER BY asked.number",
             )
             .bind(resource.as_str())
-            .bind(&keys)
-            .fetch_all(&self.reads)
+            .bind(&keys);
+            self.reading.fetch_all(asked)
         };
         let rows: Vec<Row> = read(ask).await?;
         Ok(rows.into_iter().map(|row| row.entry().map(|(_, entry)| entry)).collect())
@@ -158,7 +169,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(Key, Entry)>, KvError> {
         let ask = || {
-            sqlx::query_as(
+            let asked = sqlx::query_as(
                 "SELECT key, version, value, blob, blob_bytes FROM entries
                  WHERE resource = $1 AND key >= $2 AND key < $3
                      AND (expires_at IS NULL OR expires_at > now())
@@ -167,8 +178,8 @@ impl Store {
             .bind(resource.as_str())
             .bind(&range.from)
             .bind(&range.to)
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(&self.reads)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX));
+            self.reading.fetch_all(asked)
         };
         let rows: Vec<Row> = read(ask).await?;
         Ok(rows.into_iter().filter_map(Row::entry).collect())
@@ -265,7 +276,7 @@ impl Store {
              )
              SELECT count(*), max(id) FROM taken",
         );
-        let summed = sum.bind(SWEPT_MAX).bind(from).fetch_one(&self.reads).await;
+        let summed = sum.bind(SWEPT_MAX).bind(from).fetch_one(&self.pool).await;
         let (count, last): (i64, Option<i64>) = summed.map_err(KvError::unavailable)?;
         Ok(Summed { last, may_be_more: count >= SWEPT_MAX })
     }
@@ -275,7 +286,7 @@ impl Store {
         let ask = || {
             sqlx::query_as("SELECT resource, bytes FROM sizes WHERE bytes >= $1")
                 .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
-                .fetch_all(&self.reads)
+                .fetch_all(&self.pool)
         };
         let rows: Vec<(String, i64)> = read(ask).await?;
         // Nothing was ever written under what is no name.
@@ -338,7 +349,7 @@ impl Store {
              SELECT id FROM doomed UNION ALL SELECT id FROM freed",
         );
         let doom = doom.bind(DOOMED_MAX).bind(STAGED_KEPT).bind(FREED_KEPT);
-        doom.fetch_all(&self.reads).await.map_err(KvError::unavailable)
+        doom.fetch_all(&self.pool).await.map_err(KvError::unavailable)
     }
 
     /// These have been removed.
@@ -360,7 +371,7 @@ impl Store {
         &self,
         statement: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
     ) -> Result<u64, KvError> {
-        let done = statement.execute(&self.reads).await.map_err(KvError::unavailable)?;
+        let done = statement.execute(&self.pool).await.map_err(KvError::unavailable)?;
         Ok(done.rows_affected())
     }
 }

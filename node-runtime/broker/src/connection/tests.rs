@@ -33,7 +33,7 @@ async fn broker() -> Arc<Broker> {
 async fn broker_within(bounds: &Bounds) -> (Arc<Broker>, String) {
     let database = Cluster::get().create_database();
     let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
-    (Arc::new(Broker::new(Stores::of(store), 8, bounds)), database)
+    (Arc::new(Broker::here(Stores::of(store), 8, bounds)), database)
 }
 
 /// A node, from the side of the test.

@@ -5,27 +5,30 @@
 //! asked over a connection is over with it: the engine hears that as well. Must never send over one connection what was
 //! meant for another: the broker would know nothing of the calls.
 
-use std::cell::RefCell;
+mod incoming;
+
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mfaas_broker_protocol::{
     FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode, message_bytes,
 };
 use mfaas_ident::TenantName;
-use rustix::event::{PollFd, PollFlags, poll};
+use mfaas_ring::clock::ticks;
 use rustix::net::{SendFlags, send};
 use serde::de::DeserializeOwned;
 
 use super::call::ConnectionNumber;
 use super::intake::{Event, Intake};
+use incoming::Incoming;
 
 /// What waits to be written, of all tenants and of one, in bytes; the next operations are refused.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
@@ -59,11 +62,19 @@ struct Outgoing {
 struct State {
     /// The connection; 0 if there is none.
     connection: AtomicU64,
-    /// Where the engine writes, and for which connection.
-    writer: Mutex<Option<(ConnectionNumber, UnixStream)>>,
+    /// Where the engine writes and reads.
+    open: Mutex<Option<Open>>,
     /// Frames that are queued, or in the hands of the thread that writes: until all of them are written nobody else writes.
     unwritten: AtomicUsize,
     queued_bytes: AtomicUsize,
+}
+
+/// A connection in the hands of the engine.
+#[derive(Debug)]
+struct Open {
+    number: ConnectionNumber,
+    writer: UnixStream,
+    incoming: Arc<Incoming>,
 }
 
 impl State {
@@ -72,10 +83,10 @@ impl State {
         if self.unwritten.load(Ordering::Acquire) > 0 {
             return 0;
         }
-        match &*self.writer.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some((number, stream)) if *number == connection => {
+        match &*self.open() {
+            Some(Open { number, writer, .. }) if *number == connection => {
                 // Where the connection is over its reader says so.
-                send(stream, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
+                send(writer, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
             }
             Some(_) | None => 0,
         }
@@ -86,8 +97,8 @@ impl State {
         self.unwritten.fetch_sub(frames, Ordering::Release);
     }
 
-    fn set_writer(&self, writer: Option<(ConnectionNumber, UnixStream)>) {
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = writer;
+    fn open(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,8 +108,11 @@ pub(super) struct BrokerLink {
     state: Arc<State>,
     /// Nothing where the node has no broker.
     queue: Option<Sender<Outgoing>>,
+    intake: Intake,
     /// What waits of whom, in bytes.
     tenants: RefCell<HashMap<TenantName, Arc<AtomicUsize>>>,
+    /// When something was asked last, in ticks.
+    asked_at: Cell<u64>,
 }
 
 impl BrokerLink {
@@ -106,11 +120,14 @@ impl BrokerLink {
     pub(super) fn start(socket: Option<&Path>, intake: Intake) -> io::Result<Self> {
         let state = Arc::<State>::default();
         let tenants = RefCell::default();
-        let Some(socket) = socket else { return Ok(Self { state, queue: None, tenants }) };
+        let mut this = Self { state, queue: None, intake, tenants, asked_at: Cell::default() };
+        let Some(socket) = socket else { return Ok(this) };
         let (queue, outgoing) = mpsc::channel();
-        let link = Link { socket: socket.to_owned(), state: Arc::clone(&state), intake, outgoing };
+        let (state, intake) = (Arc::clone(&this.state), this.intake.clone());
+        let link = Link { socket: socket.to_owned(), state, intake, outgoing };
         std::thread::Builder::new().name("broker-link".to_owned()).spawn(move || link.run())?;
-        Ok(Self { state, queue: Some(queue), tenants })
+        this.queue = Some(queue);
+        Ok(this)
     }
 
     /// The connection there is.
@@ -141,6 +158,26 @@ impl BrokerLink {
         self.queue(0, self.queued_of(tenant), message)
     }
 
+    /// When something was asked last, in ticks.
+    pub(super) fn asked_at(&self) -> u64 {
+        self.asked_at.get()
+    }
+
+    /// The next thing that the broker says, for an engine that looks.
+    pub(super) fn next(&self) -> Option<FromBroker> {
+        self.state.open().as_ref()?.incoming.next(&self.intake)
+    }
+
+    /// Whether the engine hears of what comes though it does not look.
+    pub(super) fn is_watched(&self) -> bool {
+        self.state.open().as_ref().is_none_or(|open| open.incoming.is_watched())
+    }
+
+    /// The engine looks no longer. `false` where it must.
+    pub(super) fn watch(&self) -> bool {
+        self.state.open().as_ref().is_none_or(|open| open.incoming.watch())
+    }
+
     fn queue(
         &self,
         connection: ConnectionNumber,
@@ -149,6 +186,7 @@ impl BrokerLink {
     ) -> Result<(), Away> {
         let queue = self.queue.as_ref().ok_or(Away)?;
         let mut frame = encode(message).map_err(|_| Away)?;
+        self.asked_at.set(ticks());
         if connection != 0 {
             let written = self.state.write_at_once(connection, &frame);
             frame.drain(..written);
@@ -247,12 +285,13 @@ impl Link {
         stream: &UnixStream,
         waiting: &mut Vec<Vec<u8>>,
     ) -> Result<(), Over> {
-        let reader = stream.try_clone().and_then(|stream| {
+        let reader = stream.try_clone().and_then(|writer| {
             let (state, intake) = (Arc::clone(&self.state), self.intake.clone());
-            self.state.set_writer(Some((number, stream.try_clone()?)));
+            let incoming = Arc::new(Incoming::new(stream.try_clone()?)?);
+            *self.state.open() = Some(Open { number, writer, incoming: Arc::clone(&incoming) });
             self.state.connection.store(number, Ordering::Release);
             let name = "broker-reader".to_owned();
-            std::thread::Builder::new().name(name).spawn(move || read_all(number, stream, &state, &intake))
+            std::thread::Builder::new().name(name).spawn(move || read_all(number, &incoming, &state, &intake))
         });
         let written = match &reader {
             Ok(_) => self.write_all(number, stream, waiting),
@@ -264,7 +303,7 @@ impl Link {
                 Ok(())
             }
         };
-        self.state.set_writer(None);
+        *self.state.open() = None;
         // The reader hears of it, and tells the engine.
         let _ = stream.shutdown(Shutdown::Both);
         if let Ok(reader) = reader {
@@ -325,29 +364,13 @@ impl Link {
 }
 
 /// Tells the engine what comes, and then that nothing more does.
-fn read_all(number: ConnectionNumber, stream: UnixStream, state: &State, intake: &Intake) {
-    let mut reader = BufReader::new(Polled(stream));
-    let error = loop {
-        match read::<FromBroker>(&mut reader) {
-            Ok(message) => intake.send(Event::Broker(message)),
-            Err(error) => break error,
-        }
-    };
-    tracing::warn!(%error, "the connection to the broker ended");
-    // First: nothing is sent over it any more that would not be told of.
-    let _ = state.connection.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
-    intake.send(Event::BrokerLost(number));
-}
-
-/// A stream whose reader sleeps until there is something to be read. One that sleeps in `read` itself is woken whenever the broker
-/// has taken what was written, too.
-struct Polled(UnixStream);
-
-impl io::Read for Polled {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None)?;
-        self.0.read(into)
-    }
+fn read_all(number: ConnectionNumber, incoming: &Incoming, state: &State, intake: &Intake) {
+    incoming.tell_all(intake, |error| {
+        tracing::warn!(%error, "the connection to the broker ended");
+        // First: nothing is sent over it any more that would not be told of.
+        let _ = state.connection.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
+        intake.send(Event::BrokerLost(number));
+    });
 }
 
 fn read<M: DeserializeOwned>(reader: &mut impl io::Read) -> Result<M, LinkError> {

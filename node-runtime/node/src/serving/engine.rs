@@ -66,6 +66,9 @@ const EVENTS_AT_ONCE: usize = 64;
 const HEARD_AT_ONCE: usize = 256;
 /// How long it looks on with nothing to do before it sleeps, in microseconds.
 const SPIN_US: u64 = 10;
+/// The same after it has asked the broker for something, which takes as long to wake it. From the first on others run between two looks.
+const BROKER_LOOK_US: u64 = 100;
+const BROKER_KEEP_US: u64 = 1;
 /// It is awake this long before a deadline: waking up takes a while, and a signal is to be on time.
 const WAKE_EARLY: Duration = Duration::from_micros(20);
 /// The longest sleep; nothing depends on it.
@@ -133,15 +136,17 @@ impl Engine {
     /// Turns until nothing is on its way and nothing is due. How long nothing will be; nothing
     /// after [`Event::End`].
     pub(super) fn run(&mut self) -> Option<Duration> {
-        let spin = self.clock.rate().ticks_of_us(SPIN_US);
         let mut worked_at = ticks();
         while !self.over {
             match self.turn() {
                 Turn::Worked => worked_at = ticks(),
-                Turn::Idle if ticks().saturating_sub(worked_at) < spin => std::hint::spin_loop(),
+                Turn::Idle if self.looks_on(worked_at) => {}
                 Turn::Idle => match self.until_next().checked_sub(WAKE_EARLY) {
                     Some(timeout) => {
                         self.publish();
+                        if !self.calls.watch_broker() {
+                            continue;
+                        }
                         if !self.workers.is_busy() {
                             return Some(timeout);
                         }
@@ -155,6 +160,24 @@ impl Engine {
         None
     }
 
+    /// Spends a moment before the next look, if there is to be one.
+    fn looks_on(&self, worked_at: u64) -> bool {
+        let now = ticks();
+        let (idle, rate) = (now.saturating_sub(worked_at), self.clock.rate());
+        let is_broker_asked = self.is_broker_looked_for(now);
+        if is_broker_asked && idle >= rate.ticks_of_us(BROKER_KEEP_US) {
+            rustix::thread::sched_yield();
+            return true;
+        }
+        std::hint::spin_loop();
+        is_broker_asked || idle < rate.ticks_of_us(SPIN_US)
+    }
+
+    /// Whether the broker was asked so lately that the engine looks for what it says.
+    fn is_broker_looked_for(&self, now: u64) -> bool {
+        now.saturating_sub(self.calls.broker_asked_at()) < self.clock.rate().ticks_of_us(BROKER_LOOK_US)
+    }
+
     /// When `timeout` is over, in ticks.
     pub(super) fn after(&self, timeout: Duration) -> u64 {
         self.clock.after(timeout)
@@ -164,6 +187,8 @@ impl Engine {
         let received = self.receive();
         let collected = self.collect();
         let now = ticks();
+        let looks = self.is_broker_looked_for(now) || !self.calls.is_broker_watched();
+        let heard = looks && self.hear_from_broker();
         self.workers.watch(now);
         self.wake();
         if self.clock.is_tick_due(now) {
@@ -173,7 +198,7 @@ impl Engine {
         if self.publisher.is_due(now) {
             self.publish();
         }
-        if collected { Turn::Worked } else { received }
+        if collected || heard { Turn::Worked } else { received }
     }
 
     fn receive(&mut self) -> Turn {
@@ -404,6 +429,18 @@ impl Engine {
             Rest::GoesOn => self.scheduler.resume(now, job, &mut self.commands),
             Rest::Ends(outcome) => self.scheduler.give_up(job, outcome, &mut self.commands),
         }
+    }
+
+    /// Takes what the broker says, if it says something.
+    fn hear_from_broker(&mut self) -> bool {
+        let mut heard = false;
+        for _ in 0..EVENTS_AT_ONCE {
+            let Some(message) = self.calls.next_of_broker() else { break };
+            self.hear(message);
+            self.execute_commands();
+            heard = true;
+        }
+        heard
     }
 
     /// The broker says something.

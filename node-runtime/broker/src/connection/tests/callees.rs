@@ -111,7 +111,7 @@ async fn a_call_and_the_one_that_made_it_do_not_wait_for_each_other() {
     let database = Cluster::get().create_database();
     let store = Store::open(&Cluster::get().url(&database, OWNER), 2, 0).await.unwrap();
     // One operation of a tenant at a time.
-    let broker = Arc::new(Broker::new(Stores::of(store), 2, &BOUNDS));
+    let broker = Arc::new(Broker::here(Stores::of(store), 2, &BOUNDS));
     let mut node = TestNode::connect(&broker).await;
     let (root, _) = node.begin("acme").await;
     let callee = child_of(&mut node, root).await;

@@ -42,7 +42,7 @@ impl World {
         let outbound = Some(Outbound::open(&file).unwrap());
         let stores = Stores { outbound, ..Stores::of(store) };
         let bounds = Bounds { audited_reads: 1, ..BOUNDS };
-        let broker = Arc::new(Broker::new(stores, 8, &bounds));
+        let broker = Arc::new(Broker::here(stores, 8, &bounds));
         Self { broker, database, requests, _directory: directory }
     }
 

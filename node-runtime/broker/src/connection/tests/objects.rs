@@ -30,7 +30,8 @@ impl World {
         let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let objects = open(&url(directory.path()), &store).await.unwrap();
-        let broker = Arc::new(Broker::new(Stores { objects: Some(objects), ..Stores::of(store) }, 8, bounds));
+        let broker =
+            Arc::new(Broker::here(Stores { objects: Some(objects), ..Stores::of(store) }, 8, bounds));
         Self { broker, database, directory }
     }
 

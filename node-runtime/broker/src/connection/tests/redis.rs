@@ -21,7 +21,7 @@ impl World {
         let store = Store::open(&Cluster::get().url(&database, OWNER), 8, 0).await.unwrap();
         let servers = RedisServer::read(file.path()).unwrap();
         let data = mfaas_kv::Stores::open(store.clone(), servers).await.unwrap();
-        let broker = Arc::new(Broker::new(Stores { data, ..Stores::of(store) }, 8, bounds));
+        let broker = Arc::new(Broker::here(Stores { data, ..Stores::of(store) }, 8, bounds));
         Self { broker, database, redis }
     }
 
@@ -150,7 +150,7 @@ async fn objects_are_refused_where_redis_is_named_for_them() {
     let url = format!("file://{}", directory.path().display());
     let objects = Some(crate::objects::open(&url, &store).await.unwrap());
     let stores = Stores { data: world.broker.data.clone(), objects, ..Stores::of(store) };
-    let broker = Arc::new(Broker::new(stores, 8, &BOUNDS));
+    let broker = Arc::new(Broker::here(stores, 8, &BOUNDS));
     let mut node = TestNode::connect(&broker).await;
     let (call, _) = node.begin("acme").await;
     for request in [

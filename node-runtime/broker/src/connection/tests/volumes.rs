@@ -41,7 +41,7 @@ impl World {
 async fn over(database: &str, directory: &std::path::Path, bounds: &Bounds) -> Arc<Broker> {
     let store = Store::open(&Cluster::get().url(database, OWNER), 8, 0).await.unwrap();
     let volumes = VolumeStore::open(&format!("file://{}", directory.display()), bounds).unwrap();
-    Arc::new(Broker::new(Stores { volumes: Some(volumes), ..Stores::of(store) }, 8, bounds))
+    Arc::new(Broker::here(Stores { volumes: Some(volumes), ..Stores::of(store) }, 8, bounds))
 }
 
 impl TestNode {

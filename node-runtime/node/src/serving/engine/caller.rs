@@ -35,7 +35,10 @@ impl Engine {
 
     /// Whether nobody has to look before `moment`, in ticks.
     pub(in crate::serving) fn rests_until(&mut self, moment: u64) -> bool {
-        let rests = !self.over && self.scheduler.is_at_rest() && !self.workers.is_busy();
+        let rests = !self.over
+            && self.scheduler.is_at_rest()
+            && !self.workers.is_busy()
+            && self.calls.is_broker_watched();
         if rests {
             self.publish();
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_abi::{DONE, OperationKind, Record, Records, Status, SuspendedFrame, limits};
-use mfaas_broker_protocol::CommitResult;
+use mfaas_broker_protocol::{CommitResult, FromBroker};
 use mfaas_dispatch::{JobId, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Completion, RingError};
@@ -220,6 +220,26 @@ impl PendingCalls {
         } else {
             Rest::Ends(Outcome::TooManySuspended)
         }
+    }
+
+    /// When the broker was asked for something last, in ticks.
+    pub(super) fn broker_asked_at(&self) -> u64 {
+        self.data.link().asked_at()
+    }
+
+    /// The next thing that the broker says, for an engine that looks.
+    pub(super) fn next_of_broker(&self) -> Option<FromBroker> {
+        self.data.link().next()
+    }
+
+    /// Whether the engine hears of the broker though it does not look.
+    pub(super) fn is_broker_watched(&self) -> bool {
+        self.data.link().is_watched()
+    }
+
+    /// The engine does not look for what the broker says any more. `false` where it must.
+    pub(super) fn watch_broker(&self) -> bool {
+        self.data.link().watch()
     }
 
     /// The broker says what came of an operation: what becomes of its call, if it waits for that.

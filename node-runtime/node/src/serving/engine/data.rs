@@ -173,6 +173,11 @@ impl DataCalls {
         Self { link, grants, caches, callees, replied, joining, concluding, ends, bytes, usage }
     }
 
+    /// The way to the broker.
+    pub(super) fn link(&self) -> &BrokerLink {
+        &self.link
+    }
+
     /// Does what a call began, or asks the broker for it: then nothing comes of it yet.
     pub(super) fn operate(
         &self,
