@@ -10,6 +10,7 @@ use mfaas_broker_protocol::{
 use mfaas_ident::{Binding, ResourceBinding, ResourceKind};
 use serde::de::DeserializeOwned;
 
+use super::super::SLEEP_MAX;
 use super::waits::{put_aside, resumed_with};
 use super::*;
 use crate::serving::Caches;
@@ -484,4 +485,40 @@ async fn a_call_is_given_no_more_of_caches_at_once_than_it_can_hear() {
     assert!(codes[given..].iter().all(|code| *code == codes::MF1202.number()), "{codes:?}");
     reply(&mut end, b"done");
     ended(call).await.unwrap();
+}
+
+/// The engine of a caller that asks, and that of the thread, look for what the broker says, for a moment each.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_broker_says_is_heard_whoever_has_asked_and_however_late_it_comes() {
+    const CALLS: usize = 400;
+    const LATE_US: [u64; 5] = [0, 20, 90, 110, 2_000];
+    let broker = TestBroker::new();
+    let (stage, mut side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let worker = std::thread::spawn(move || {
+        for _ in 0..CALLS {
+            next(&mut end);
+            ask(&mut end, 0, 1);
+            heard(&mut end);
+            reply(&mut end, b"done");
+        }
+        end
+    });
+    let brokers = std::thread::spawn(move || {
+        for number in 0..CALLS {
+            let (call, ..) = side.asked();
+            std::thread::sleep(Duration::from_micros(LATE_US[number % LATE_US.len()]));
+            side.outcome(call, 1, b"", false);
+            assert_eq!(side.next(), ToBroker::Forget { call });
+        }
+        side
+    });
+    // An engine that rests over something hears of it when it has slept as long as it may.
+    let all = async {
+        for _ in 0..CALLS {
+            ended(stage.call()).await.unwrap();
+        }
+    };
+    tokio::time::timeout(SLEEP_MAX * 4 / 5, all).await.expect("the broker was not heard");
+    drop((worker.join().unwrap(), brokers.join().unwrap()));
 }
