@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::{ContentType, Status};
+use crate::{ContentType, Status, limits};
 
 /// Version of every layout in this crate. Artifact and node must agree exactly.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Flag of a [`Call`]: its memory is as it was when its handler began to wait, and the body of its request
 /// is a list of outcomes ([`crate::Records`]).
@@ -38,7 +38,14 @@ pub struct Call {
     pub request: RequestRecord,
     /// What is answered.
     pub response: ResponseRecord,
+    /// Where the assets lie that the function binds; null if it binds none. Readable, and unchanged while
+    /// the call lasts.
+    pub assets: *const AssetTable,
 }
+
+/// The bytes of each asset, by the place of its binding among all of the function's; nothing where another
+/// binding stands, or none.
+pub type AssetTable = [Span; limits::BINDINGS_MAX];
 
 /// Bytes somewhere in the memory of a call.
 #[repr(C)]

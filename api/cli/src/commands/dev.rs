@@ -95,7 +95,7 @@ async fn work(
 async fn deploy(context: &Context, client: &Client, package: &mut Package, since: Instant) {
     let Some(bindings) = package.changed_bindings(&context.screen) else { return };
     let deployed = async {
-        resources::provide(context, client, &bindings).await?;
+        resources::provide(context, client, (&package.path, &bindings)).await?;
         Deploy::of(&package.path).deploy(context, &mfaas_trace::new_trace(), since).await
     };
     match deployed.await {
