@@ -279,11 +279,16 @@ async fn known(connection: &mut PgConnection, made: &Made<'_>) -> Result<Option<
     .fetch_optional(connection)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let known = resource(&row)?;
-    let what = match () {
-        () if known.kind != made.kind => format!("is of the kind {}", known.kind),
-        () if known.content != made.content => "has other bytes, which never change".to_owned(),
-        () => return Ok(Some(known)),
+    // It may be one that a later release knows.
+    let kind: String = row.try_get("kind")?;
+    let what = if kind == made.kind.as_str() {
+        let known = resource(&row)?;
+        if known.content == made.content {
+            return Ok(Some(known));
+        }
+        "has other bytes, which never change".to_owned()
+    } else {
+        format!("is of the kind {kind}")
     };
     Err(CatalogError::Conflict {
         reason: format!("the resource `{}` is there already and {what}", made.name),

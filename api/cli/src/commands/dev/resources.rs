@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::settings::Context;
 
 /// Makes what is missing and grants it to the tenant. A grant is never made smaller.
-/// The bytes of an asset are those of the file of its name in the directory `assets` beside the package.
+/// The bytes of an asset are those of the file of its name among `files`.
 pub(super) async fn provide(
     context: &Context,
     client: &Client,
-    (package, bindings): (&Path, &Bindings),
+    (files, bindings): (&Path, &Bindings),
 ) -> Result<(), Failure> {
     let bound = reach(bindings);
     let Some(tenant) = context.tenant().filter(|_| !bound.is_empty()) else { return Ok(()) };
@@ -39,9 +39,7 @@ pub(super) async fn provide(
                 return Ok(false);
             }
             if *kind == ResourceKind::Asset {
-                let beside = package.parent().unwrap_or(package);
-                let file = beside.join("assets").join(resource.as_str());
-                assets::create(client, resource, &file).await?;
+                assets::create(client, resource, &files.join(resource.as_str())).await?;
             } else {
                 let _: ResourceView = client.post("/v1/resources", &wanted).await?;
             }
