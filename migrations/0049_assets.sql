@@ -6,8 +6,6 @@ ALTER TABLE resources
     ADD COLUMN bytes bigint CONSTRAINT resources_bytes_positive CHECK (bytes > 0),
     ADD CONSTRAINT resources_content_of_assets CHECK (
         (kind = 'asset') = (digest IS NOT NULL) AND (kind = 'asset') = (bytes IS NOT NULL));
--- Whether a blob is an asset's is asked before it is removed, and when a node asks for it.
-CREATE INDEX resources_by_digest ON resources (digest) WHERE digest IS NOT NULL;
 ALTER TABLE version_bindings
     DROP CONSTRAINT version_bindings_kind_known,
     ADD CONSTRAINT version_bindings_kind_known

@@ -87,7 +87,7 @@ impl Catalog {
         store: impl Future<Output = Result<(), E>>,
     ) -> Result<(Resource, bool), E> {
         let mut tx = self.begin().await?;
-        count_alone(&mut tx, COUNTING_LOCKS, "").await.map_err(CatalogError::from)?;
+        count_alone(&mut tx, COUNTING_LOCKS, "").await?;
         if let Some(known) = known(&mut tx, &made).await? {
             return Ok((known, false));
         }

@@ -381,6 +381,12 @@ impl Reconciler {
         while let Some(joined) = obtaining.join_next_with_id().await {
             ended(joined, &mut keys, &mut found);
         }
+        self.hold_grants(wanted, &mut good, exceptions);
+        good
+    }
+
+    /// Leaves out what reads an asset that its tenant is not granted.
+    fn hold_grants(&self, wanted: &Wanted<'_>, good: &mut Good, exceptions: &mut Exceptions) {
         for (name, function) in wanted {
             let (Some(function), Some(images)) = (function, good.get_mut(*name)) else { continue };
             images.retain(|_, image| match demand_assets(function, image) {
@@ -392,7 +398,6 @@ impl Reconciler {
                 }
             });
         }
-        good
     }
 
     /// What is tried again every few seconds is logged once.

@@ -67,14 +67,14 @@ impl Window {
         self.images == 0 || has_images && asset_bytes <= PLANNED_ASSET_BYTES_MAX
     }
 
-    fn give(&mut self, planned: &Planned) {
+    fn add(&mut self, planned: &Planned) {
         (self.images, self.bytes) = (self.images + 1, self.bytes + planned.bytes);
         for asset in &planned.assets {
             *self.assets.entry(*asset).or_default() += 1;
         }
     }
 
-    fn take_back(&mut self, planned: &Planned) {
+    fn remove(&mut self, planned: &Planned) {
         (self.images, self.bytes) = (self.images - 1, self.bytes - planned.bytes);
         for asset in &planned.assets {
             if let Some(bindings) = self.assets.get_mut(asset) {
@@ -147,7 +147,7 @@ impl Windows {
         };
         let assets = wanted.assets.iter().map(|asset| asset.content).collect();
         let planned = Planned { bytes: wanted.bytes, assets };
-        self.all[window].give(&planned);
+        self.all[window].add(&planned);
         self.places.insert(function, Place { window, planned: Some(planned) });
         slab_of(window, code)
     }
@@ -173,7 +173,7 @@ impl Windows {
     pub(super) fn release(&mut self, function: FunctionId) {
         let Some(place) = self.places.get_mut(&function) else { return };
         if let Some(planned) = place.planned.take() {
-            self.all[place.window].take_back(&planned);
+            self.all[place.window].remove(&planned);
         }
     }
 
