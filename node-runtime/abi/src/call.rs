@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::{ContentType, Status, limits};
 
 /// Version of every layout in this crate. Artifact and node must agree exactly.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 2;
 
 /// Flag of a [`Call`]: its memory is as it was when its handler began to wait, and the body of its request
 /// is a list of outcomes ([`crate::Records`]).
@@ -39,7 +39,7 @@ pub struct Call {
     /// What is answered.
     pub response: ResponseRecord,
     /// Where the assets lie that the function binds; null if it binds none. Readable, and unchanged while
-    /// the call lasts.
+    /// the call lasts. It came behind all others within version 2: an image without assets does not look here.
     pub assets: *const AssetTable,
 }
 

@@ -2,8 +2,8 @@
 //! the statuses, the host's symbols, the arena header and the two frames.
 //!
 //! Compiled into every artifact and into the node, so it must never depend on anything but `core`
-//! and `alloc`, never contain unsafe code, and never change a layout without a new
-//! [`ABI_VERSION`].
+//! and `alloc`, never contain unsafe code, and never change a layout without a new [`ABI_VERSION`], but
+//! for a field behind all others of [`Call`] that only images read whose statements older nodes refuse.
 #![no_std]
 #![forbid(unsafe_code)]
 

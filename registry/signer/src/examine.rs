@@ -25,7 +25,7 @@ use crate::closure::{CachedCrate, closures, difference};
 use crate::ledger::resources::GrantedResources;
 
 /// ABI versions that nodes of this release load.
-pub(crate) const ABI_VERSIONS: &[u32] = &[3];
+pub(crate) const ABI_VERSIONS: &[u32] = &[2];
 /// Where the handler is when the manifest does not say.
 const HANDLER_DEFAULT: &str = "handle";
 

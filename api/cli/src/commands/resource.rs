@@ -165,10 +165,17 @@ fn text(items: &[ResourceView]) -> String {
             .iter()
             .map(|item| vec![item.name.to_string(), item.kind.to_string(), access(item), content(item)])
             .collect();
-        return table(&["resource", "kind", "access", "content"], &rows);
+        return columns(items, &["resource", "kind", "access", "content"], rows);
     }
     let rows: Vec<_> = items.iter().flat_map(grant_rows).collect();
-    table(&["resource", "kind", "tenant", "access", "since", "content"], &rows)
+    columns(items, &["resource", "kind", "tenant", "access", "since", "content"], rows)
+}
+
+/// A table whose last column is there where one of the resources has content.
+fn columns(items: &[ResourceView], heads: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    let shown = heads.len() - usize::from(items.iter().all(|item| item.content.is_none()));
+    rows.iter_mut().for_each(|row| row.truncate(shown));
+    table(&heads[..shown], &rows)
 }
 
 /// Bytes of an asset and the beginning of its digest; `-` for what changes.

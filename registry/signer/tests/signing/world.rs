@@ -513,7 +513,7 @@ fn claim(tree: &SourceTree) -> BuildClaim {
         declared: Declared::default(),
         bindings: Default::default(),
         toolchain: toolchain(),
-        abi_version: 3,
+        abi_version: 2,
         lints: lints::required().map(str::to_owned).collect(),
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: 1,

@@ -33,5 +33,5 @@ fn collect(root: &std::path::Path, relative: &str, found: &mut Vec<String>) {
 
 #[test]
 fn the_bundle_names_its_abi_version() {
-    assert_eq!(abi_version().unwrap(), 3);
+    assert_eq!(abi_version().unwrap(), 2);
 }
