@@ -744,13 +744,19 @@ CREATE TABLE resources (
     kind text NOT NULL,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     created_by text NOT NULL,
+    digest text,
+    bytes bigint,
     CONSTRAINT resources_pkey PRIMARY KEY (name),
-    CONSTRAINT resources_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text, 'http'::text, 'secret'::text]))),
+    CONSTRAINT resources_bytes_positive CHECK ((bytes > 0)),
+    CONSTRAINT resources_content_of_assets CHECK ((((kind = 'asset'::text) = (digest IS NOT NULL)) AND ((kind = 'asset'::text) = (bytes IS NOT NULL)))),
+    CONSTRAINT resources_digest_sha256 CHECK ((digest ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT resources_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text, 'http'::text, 'secret'::text, 'asset'::text]))),
     CONSTRAINT resources_name_valid CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text))
 );
+CREATE INDEX resources_by_digest ON public.resources USING btree (digest) WHERE (digest IS NOT NULL);
 GRANT SELECT ON resources TO mfaas_server;
 GRANT SELECT ON resources TO mfaas_signer;
-GRANT INSERT (name, kind, created_by) ON resources TO mfaas_server;
+GRANT INSERT (name, kind, created_by, digest, bytes) ON resources TO mfaas_server;
 
 CREATE TABLE review_deltas (
     review_id bigint NOT NULL,
@@ -1196,7 +1202,7 @@ CREATE TABLE version_bindings (
     access text NOT NULL,
     CONSTRAINT version_bindings_pkey PRIMARY KEY (tenant, function, version, name),
     CONSTRAINT version_bindings_access_known CHECK ((access = ANY (ARRAY['read'::text, 'write'::text]))),
-    CONSTRAINT version_bindings_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text, 'http'::text, 'secret'::text]))),
+    CONSTRAINT version_bindings_kind_known CHECK ((kind = ANY (ARRAY['kv'::text, 'cache'::text, 'object'::text, 'volume'::text, 'http'::text, 'secret'::text, 'asset'::text]))),
     CONSTRAINT version_bindings_resource_fkey FOREIGN KEY (resource) REFERENCES resources(name),
     CONSTRAINT version_bindings_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
 );

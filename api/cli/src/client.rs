@@ -34,6 +34,9 @@ const ROOM_WAIT: Duration = Duration::from_secs(1);
 /// The certificates of an authority, in bytes.
 const CA_FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// How long bytes of an asset may be on their way.
+const BYTES_TIME_MAX: Duration = Duration::from_secs(600);
+
 /// The server when nobody names one.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
 
@@ -154,6 +157,20 @@ impl Client {
         body: &B,
     ) -> Result<T, Failure> {
         let request = self.request(Method::PUT, path)?.json(body);
+        self.json(self.send(request, path).await?, path).await
+    }
+
+    /// PUT of bytes, which may take as long as an upload.
+    pub(crate) async fn put_bytes<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        bytes: Vec<u8>,
+    ) -> Result<T, Failure> {
+        let request = self
+            .request(Method::PUT, path)?
+            .timeout(BYTES_TIME_MAX)
+            .header(reqwest::header::CONTENT_TYPE, "application/octet-stream")
+            .body(bytes);
         self.json(self.send(request, path).await?, path).await
     }
 

@@ -22,6 +22,8 @@ pub enum Access {
 
 /// Where sources are sent to.
 pub(crate) const UPLOAD_PATH: &str = "/v1/functions/{name}/deployments";
+/// Where assets come in.
+pub(crate) const ASSET_PATH: &str = "/v1/resources/{name}/asset";
 
 /// Every route of the HTTP listener. `GET` rows answer `HEAD` too.
 pub const TABLE: &[(&str, &str, Access)] = &[
@@ -73,6 +75,7 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("DELETE", "/v1/bans/{id}", Access::Token(Scope::Operate)),
     ("GET", "/v1/resources", Access::Token(Scope::Read)),
     ("POST", "/v1/resources", Access::Token(Scope::Operate)),
+    ("PUT", ASSET_PATH, Access::Token(Scope::Operate)),
     ("GET", "/v1/resources/{name}/grants", Access::Token(Scope::Operate)),
     ("PUT", "/v1/resources/{name}/grants/{tenant}", Access::Token(Scope::Operate)),
     ("DELETE", "/v1/resources/{name}/grants/{tenant}", Access::Token(Scope::Operate)),

@@ -12,7 +12,7 @@ use mfaas_catalog::Token;
 use mfaas_ident::{PeerKey, Scope};
 use mfaas_rules::codes;
 
-use crate::access::{Access, UPLOAD_PATH, access_of, current, methods_of};
+use crate::access::{ASSET_PATH, Access, UPLOAD_PATH, access_of, current, methods_of};
 use crate::connections::peer_of;
 use crate::limits;
 use crate::oidc::CALLBACK_PATH;
@@ -65,6 +65,7 @@ fn intake(method: &Method, template: &str, access: Access) -> (Option<Pool>, usi
         (Access::Open, "/sign-in/provider" | CALLBACK_PATH) => Some(Pool::Provider),
         (Access::Open, _) => Some(Pool::Anonymous),
         (Access::Token(_), UPLOAD_PATH) if method == Method::POST => Some(Pool::Upload),
+        (Access::Token(_), ASSET_PATH) if method == Method::PUT => Some(Pool::Upload),
         (Access::Token(_) | Access::Registry(_) | Access::Session(_), _) => Some(Pool::Known),
     };
     let bytes_max = match (access, template) {

@@ -36,6 +36,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/node/v1/shards", post(protocol::shards))
         .route("/node/v1/key-list", get(protocol::key_list))
         .route("/node/v1/artifacts/{digest}", get(protocol::artifact))
+        .route("/node/v1/assets/{digest}", get(protocol::asset))
         .route("/node/v1/statements/{digest}", get(protocol::statement))
         .route("/node/v1/report", post(protocol::report))
         .route("/node/v1/directives", get(protocol::directives))

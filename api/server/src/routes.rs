@@ -10,6 +10,7 @@ mod deployments;
 mod description;
 mod functions;
 mod health;
+mod incoming;
 mod index;
 mod isolation;
 mod nodes;
@@ -37,6 +38,7 @@ use crate::state::App;
 pub(crate) use calls::{issue as issue_call_token, own_name as caller_name};
 pub(crate) use deployments::events as follow_events;
 pub(crate) use index::router as index_router;
+pub(crate) use resources::demand_no_asset;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -128,6 +130,7 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(bans::list))
         .routes(routes!(bans::lift))
         .routes(routes!(resources::list, resources::create))
+        .routes(routes!(resources::create_asset))
         .routes(routes!(resources::grants))
         .routes(routes!(resources::grant, resources::revoke))
         .routes(routes!(schedules::list))

@@ -1,7 +1,10 @@
 //! Resources: data of the site that functions bind, and which tenants may.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Access, Binding, Bindings, Callers, DataAccess, ResourceKind, ResourceName, TenantName};
+use mfaas_ident::{
+    Access, AssetContent, Binding, Bindings, Callers, DataAccess, Digest, ResourceKind, ResourceName,
+    TenantName,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -28,6 +31,22 @@ pub struct GrantResource {
     pub access: DataAccess,
 }
 
+/// The bytes of an asset, which never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AssetContentView {
+    /// Their SHA-256.
+    #[schema(value_type = schema::Digest)]
+    pub digest: Digest,
+    /// How many.
+    pub bytes: u64,
+}
+
+impl From<AssetContent> for AssetContentView {
+    fn from(content: AssetContent) -> Self {
+        Self { digest: content.digest, bytes: content.bytes }
+    }
+}
+
 /// Data of the site, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResourceView {
@@ -37,6 +56,9 @@ pub struct ResourceView {
     /// What it is.
     #[schema(value_type = schema::ResourceKind)]
     pub kind: ResourceKind,
+    /// The bytes of an asset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<AssetContentView>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// Who made it, as the audit log names them; for operators.

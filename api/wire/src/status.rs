@@ -184,6 +184,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF1217, 422),
     (codes::MF1218, 422),
     (codes::MF1219, 403),
+    (codes::MF1220, 422),
+    (codes::MF1221, 422),
     (codes::MF1222, 409),
     (codes::MF1223, 422),
 ];

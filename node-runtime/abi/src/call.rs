@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{ContentType, Status};
+use crate::{ContentType, Status, limits};
 
 /// Version of every layout in this crate. Artifact and node must agree exactly.
 pub const ABI_VERSION: u32 = 2;
@@ -38,7 +38,14 @@ pub struct Call {
     pub request: RequestRecord,
     /// What is answered.
     pub response: ResponseRecord,
+    /// Where the assets lie that the function binds; null if it binds none. Readable, and unchanged while
+    /// the call lasts. It came behind all others within version 2: an image without assets does not look here.
+    pub assets: *const AssetTable,
 }
+
+/// The bytes of each asset, by the place of its binding among all of the function's; nothing where another
+/// binding stands, or none.
+pub type AssetTable = [Span; limits::BINDINGS_MAX];
 
 /// Bytes somewhere in the memory of a call.
 #[repr(C)]

@@ -2,8 +2,8 @@
 //! the statuses, the host's symbols, the arena header and the two frames.
 //!
 //! Compiled into every artifact and into the node, so it must never depend on anything but `core`
-//! and `alloc`, never contain unsafe code, and never change a layout without a new
-//! [`ABI_VERSION`].
+//! and `alloc`, never contain unsafe code, and never change a layout without a new [`ABI_VERSION`], but
+//! for a field behind all others of [`Call`] that only images read whose statements older nodes refuse.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,8 +25,8 @@ mod suspended;
 mod volume;
 
 pub use call::{
-    ABI_VERSION, ArenaHeader, Call, FLAG_BULK, FLAG_RESUMED, Reply, RequestRecord, ResponseRecord, Span,
-    WAITS,
+    ABI_VERSION, ArenaHeader, AssetTable, Call, FLAG_BULK, FLAG_RESUMED, Reply, RequestRecord,
+    ResponseRecord, Span, WAITS,
 };
 pub use callee::CalleeReply;
 pub use content_type::ContentType;
@@ -45,6 +45,8 @@ pub mod limits {
     pub const BODY_BYTES_MAX: usize = 1 << 20;
     /// Body of a request to a bulk function or of its response, in bytes.
     pub const BULK_BODY_BYTES_MAX: usize = 64 << 20;
+    /// Bindings of one function.
+    pub const BINDINGS_MAX: usize = 16;
     /// Headers in one frame.
     pub const HEADERS_MAX: usize = 64;
     /// Name of one header, in bytes.

@@ -77,7 +77,7 @@ impl Operation {
                 matches!(VolumeRequest::decode(&self.request), Some(VolumeRequest::List { .. }))
             }
             ResourceKind::Http => self.is_sent(),
-            ResourceKind::Cache | ResourceKind::Secret => false,
+            ResourceKind::Cache | ResourceKind::Secret | ResourceKind::Asset => false,
         };
         if changes { CHANGE_OPERATIONS } else { 1 }
     }

@@ -166,7 +166,7 @@ impl Node {
         let turns = match operation.kind {
             ResourceKind::Object => &self.broker.turns.objects,
             ResourceKind::Volume => &self.broker.turns.volumes,
-            ResourceKind::Http | ResourceKind::Secret => &self.broker.turns.servers,
+            ResourceKind::Http | ResourceKind::Secret | ResourceKind::Asset => &self.broker.turns.servers,
             ResourceKind::Kv | ResourceKind::Cache => self.broker.turns_of(&operation.resource),
         };
         let opened = turns.open(tenant, operation.request.len());
@@ -300,7 +300,7 @@ async fn operate(
             Some(of_volume) => volumes::answer(broker, (&call.caller, &mut data), &resource, of_volume).await,
             None => Err(Refusal::new(codes::MF1207, "the operation was not admitted")),
         },
-        ResourceKind::Http | ResourceKind::Secret | ResourceKind::Cache => {
+        ResourceKind::Http | ResourceKind::Secret | ResourceKind::Cache | ResourceKind::Asset => {
             Err(Refusal::new(codes::MF1207, "nothing is asked of that here"))
         }
     };

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::frame::{FrameError, RequestParts};
 use mfaas_abi::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max};
-use mfaas_abi::{ABI_VERSION, FLAG_BULK, FLAG_RESUMED, RequestRecord, ResponseRecord, Span, Status, WAITS};
+use mfaas_abi::{
+    ABI_VERSION, AssetTable, FLAG_BULK, FLAG_RESUMED, RequestRecord, ResponseRecord, Span, Status, WAITS,
+};
 use mfaas_ident::{Budget, MemoryLimit};
 use mfaas_inspect::verify::BUNDLE_BYTES;
 
@@ -161,8 +163,8 @@ impl Executor {
     ) -> Result<Self, ExecutorError> {
         let bytes = usize::try_from(memory.as_bytes()).map_err(|_| ExecutorError::Unmappable("too large"))?;
         let call_memory = CallMemory::new(bytes, body_bytes_max)?;
-        let [code, data, constants] = slab.banks();
-        let gaps = memory::reserve_gaps(&[code, data, constants, call_memory.addresses()])?;
+        let [code, assets, data, constants] = slab.banks();
+        let gaps = memory::reserve_gaps(&[code, assets, data, constants, call_memory.addresses()])?;
         let handler_stack = HandlerStack::install()?;
         signals::install_handlers()?;
         state::with(|state| {
@@ -341,7 +343,7 @@ impl Executor {
         watch: &AtomicU64,
     ) -> (Ran, Used, usize) {
         self.place(&runs.image, origin);
-        self.prepare(runs.limits, sizes, runs.resumes);
+        self.prepare(&runs.image, runs.limits, sizes, runs.resumes);
         let budget_ns = runs.limits.budget.as_micros().saturating_mul(1_000);
         state::with(|state| state.budget.begin(budget_ns, watch));
         let (ran, heard_bytes) = self.run_in_room(runs, sizes);
@@ -366,7 +368,7 @@ impl Executor {
             // changed it.
             let Ok(origin) = self.read(image, *frame_bytes, *resumes) else { break };
             self.place(image, origin);
-            self.prepare(*limits, larger, *resumes);
+            self.prepare(image, *limits, larger, *resumes);
             ran = self.run_and_ask(runs, larger, &mut heard_bytes);
         }
         (ran, heard_bytes)
@@ -394,7 +396,7 @@ impl Executor {
             }
             // SAFETY: INV-EXECUTOR-2. As in `read_request`.
             unsafe { (*self.call_memory.call()).request.body = heard };
-            self.prepare(*limits, sizes, true);
+            self.prepare(image, *limits, sizes, true);
             ran = self.run(image, sizes);
         }
         ran
@@ -451,7 +453,7 @@ impl Executor {
     }
 
     /// Writes the rest of the call's record.
-    fn prepare(&self, limits: Limits, sizes: Sizes, resumes: bool) {
+    fn prepare(&self, image: &Resident, limits: Limits, sizes: Sizes, resumes: bool) {
         let (arena, bytes) = self.call_memory.arena(sizes.arena);
         let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
         // SAFETY: INV-EXECUTOR-2. As in `read_request`.
@@ -464,6 +466,7 @@ impl Executor {
         call.arena = arena;
         call.arena_bytes = memory.min(bytes);
         call.response = ResponseRecord::NONE;
+        call.assets = std::ptr::with_exposed_provenance::<AssetTable>(image.assets);
     }
 
     /// Runs the entry and comes back when the run has ended, however it ended.

@@ -12,8 +12,8 @@ use mfaas_rules::profiles::image_layout::{SHARED_IMAGES_MAX, TENANT_IMAGES_MAX};
 use crate::pages::{LARGE_PAGE_BYTES, PAGE_BYTES};
 use crate::window;
 
-/// `mfslab03`, so that a wrong descriptor is noticed.
-const MAGIC: u64 = u64::from_le_bytes(*b"mfslab03");
+/// `mfslab04`, so that a wrong descriptor is noticed.
+const MAGIC: u64 = u64::from_le_bytes(*b"mfslab04");
 /// Bytes of the header in front of the records.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
@@ -22,21 +22,27 @@ pub(crate) const HEADER_BYTES: usize = 4096;
 pub struct SlabGeometry {
     /// Bytes of each of code, data and constants: whole pages, at most 768 MiB.
     pub bank_bytes: usize,
+    /// Bytes of the assets: whole pages, at most 254 MiB, and none where nothing is given any.
+    pub asset_bytes: usize,
     /// Images, at most 131,072.
     pub slots: usize,
 }
 
 impl SlabGeometry {
     /// The slab that all tenants share: address space, not memory. As much as the window has room for.
-    pub const NODE: Self = Self { bank_bytes: window::BANK, slots: SHARED_IMAGES_MAX };
+    pub const NODE: Self =
+        Self { bank_bytes: window::BANK, asset_bytes: window::ASSETS_BYTES, slots: SHARED_IMAGES_MAX };
     /// A slab of one tenant. A loader has address space for tens of thousands of them.
-    pub const TENANT: Self = Self { bank_bytes: window::BANK, slots: TENANT_IMAGES_MAX };
+    pub const TENANT: Self =
+        Self { bank_bytes: window::BANK, asset_bytes: window::ASSETS_BYTES, slots: TENANT_IMAGES_MAX };
     /// Room for one image of any admissible size, for a throw-away load.
-    pub const ONE: Self = Self { bank_bytes: 96 << 20, slots: 1 };
+    pub const ONE: Self = Self { bank_bytes: 96 << 20, asset_bytes: 0, slots: 1 };
 
     pub(crate) fn is_possible(self) -> bool {
         (1..=window::BANK).contains(&self.bank_bytes)
             && self.bank_bytes.is_multiple_of(PAGE_BYTES)
+            && (0..=window::ASSETS_BYTES).contains(&self.asset_bytes)
+            && self.asset_bytes.is_multiple_of(PAGE_BYTES)
             && (1..=SHARED_IMAGES_MAX).contains(&self.slots)
     }
 
@@ -55,9 +61,14 @@ impl SlabGeometry {
         (self.code_offset() + self.bank_bytes).next_multiple_of(LARGE_PAGE_BYTES)
     }
 
+    /// Offset of the assets.
+    pub(crate) fn assets_offset(self) -> usize {
+        (self.constants_offset() + self.bank_bytes).next_multiple_of(LARGE_PAGE_BYTES)
+    }
+
     /// The whole memory, in bytes.
     pub(crate) fn memory_bytes(self) -> usize {
-        self.constants_offset() + self.bank_bytes
+        self.assets_offset() + self.asset_bytes
     }
 }
 
@@ -77,6 +88,7 @@ pub enum Verification {
 pub(crate) struct Header {
     magic: AtomicU64,
     bank_bytes: AtomicU64,
+    asset_bytes: AtomicU64,
     slots: AtomicU64,
     /// 1 where verification is required, 0 where it is waived.
     verified: AtomicU64,
@@ -84,11 +96,14 @@ pub(crate) struct Header {
     departures: AtomicU64,
     /// Bytes of the code, from the first, that hold traps or code. What lies behind them was never written.
     ready: AtomicU64,
+    /// Bytes of the assets, from the first, that were written.
+    assets_ready: AtomicU64,
 }
 
 impl Header {
     pub(crate) fn write(&self, geometry: SlabGeometry, verification: Verification) {
         self.bank_bytes.store(geometry.bank_bytes as u64, Ordering::Relaxed);
+        self.asset_bytes.store(geometry.asset_bytes as u64, Ordering::Relaxed);
         self.slots.store(geometry.slots as u64, Ordering::Relaxed);
         self.verified.store((verification == Verification::Required).into(), Ordering::Relaxed);
         self.magic.store(MAGIC, Ordering::Release);
@@ -98,6 +113,7 @@ impl Header {
         let found = self.magic.load(Ordering::Acquire) == MAGIC;
         let geometry = SlabGeometry {
             bank_bytes: self.bank_bytes.load(Ordering::Relaxed) as usize,
+            asset_bytes: self.asset_bytes.load(Ordering::Relaxed) as usize,
             slots: self.slots.load(Ordering::Relaxed) as usize,
         };
         let verification = match self.verified.load(Ordering::Relaxed) {
@@ -123,6 +139,16 @@ impl Header {
         self.ready.load(Ordering::Acquire) as usize
     }
 
+    /// So many bytes of the assets were written now.
+    pub(crate) fn announce_assets(&self, bytes: usize) {
+        self.assets_ready.store(bytes as u64, Ordering::Release);
+    }
+
+    /// Bytes of the assets that were written.
+    pub(crate) fn assets_ready(&self) -> usize {
+        self.assets_ready.load(Ordering::Acquire) as usize
+    }
+
     /// How many images have left.
     pub(crate) fn departures(&self) -> u64 {
         self.departures.load(Ordering::Acquire)
@@ -141,7 +167,8 @@ pub(crate) struct Record {
     data_bytes: AtomicU64,
     tls: AtomicU64,
     tls_bytes: AtomicU64,
-    reserved: AtomicU64,
+    /// Where the table of its assets begins; 0 where it has none.
+    assets: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Record>() == 64);
@@ -164,6 +191,8 @@ pub(crate) struct Resident {
     pub(crate) pristine: usize,
     pub(crate) data: Run,
     pub(crate) tls: Run,
+    /// Where the table of its assets begins, among its constants; 0 where it has none.
+    pub(crate) assets: usize,
 }
 
 impl Record {
@@ -182,6 +211,7 @@ impl Record {
         self.data_bytes.store(lengths(resident.data), Ordering::Relaxed);
         self.tls.store(resident.tls.at as u64, Ordering::Relaxed);
         self.tls_bytes.store(lengths(resident.tls), Ordering::Relaxed);
+        self.assets.store(resident.assets as u64, Ordering::Relaxed);
         let before = self.generation.load(Ordering::Relaxed);
         self.generation.store((before & !1) + 3, Ordering::Release);
     }
@@ -198,6 +228,7 @@ impl Record {
             pristine: self.pristine.load(Ordering::Relaxed) as usize,
             data: run(&self.data, &self.data_bytes),
             tls: run(&self.tls, &self.tls_bytes),
+            assets: self.assets.load(Ordering::Relaxed) as usize,
         };
         fence(Ordering::Acquire);
         (self.generation.load(Ordering::Relaxed) == generation).then_some(resident)

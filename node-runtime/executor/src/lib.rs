@@ -68,6 +68,7 @@
 
 #![allow(unsafe_code, reason = "loads and runs native code; see the invariants above")]
 
+mod assets;
 mod bind;
 mod budget;
 mod call;
@@ -87,6 +88,7 @@ mod maps;
 mod memory;
 mod message;
 mod pages;
+mod room;
 mod run;
 mod sealed;
 mod services;
@@ -100,6 +102,7 @@ mod trial;
 mod window;
 mod writer;
 
+pub use assets::NamedAsset;
 pub use call::{ASK_NOBODY, AskHost, CallError, Ended, Executor, Outcome, Start};
 pub use clock::Clock;
 pub use directory::{SlabGeometry, Verification};
@@ -135,11 +138,14 @@ pub enum ExecutorError {
     /// The bytes are not those of the digest.
     #[error("the image is not the one that was named")]
     OtherImage,
+    /// The bytes are not those of the digest, or are no asset's at all.
+    #[error("an asset is not the one that was named")]
+    OtherAsset,
     /// The descriptor is not of a slab that this release made, or a slot is not in use.
     #[error("no such slab or slot")]
     NoSlab,
-    /// No bank has room for the image, or every slot is taken.
-    #[error("the slab has no room for the image")]
+    /// No bank has room for the image or for its assets, or every slot is taken.
+    #[error("the slab has no room for the image or its assets")]
     Full,
     /// Something is mapped where only the window may be, or the window is not as it should be.
     #[error("the window of functions is not as it should be: {0}")]

@@ -14,6 +14,7 @@ use mfaas_inspect::{Layout, PAGE_BYTES, Relocation, Segment, SymbolTarget};
 use mfaas_rules::profiles::image_layout::{ALIGN_BYTES, Bank, CONSTANTS_START, DATA_START};
 use mfaas_rules::profiles::imports::ROWS;
 
+use crate::assets::{TABLE_BYTES, Table};
 use crate::directory::{Resident, Run};
 use crate::{ExecutorError, library, window};
 
@@ -42,9 +43,9 @@ pub(crate) struct Needs {
     pub(crate) slot: usize,
 }
 
-/// What `layout` needs. An error for an image whose parts do not lie where
-/// `mfaas_rules::profiles::image_layout` puts them.
-pub(crate) fn needs(layout: &Layout) -> Result<Needs, ExecutorError> {
+/// What `layout` needs, and behind it a table of assets if it has any. An error for an image whose parts do not
+/// lie where `mfaas_rules::profiles::image_layout` puts them.
+pub(crate) fn needs(layout: &Layout, has_assets: bool) -> Result<Needs, ExecutorError> {
     let (mut code, mut constants, mut data, mut held, mut align) = (0, 0, 0, 0, ALIGN_BYTES);
     for segment in &layout.segments {
         let end = segment.range().end;
@@ -74,6 +75,7 @@ pub(crate) fn needs(layout: &Layout) -> Result<Needs, ExecutorError> {
     let (data, data_held) = (data as usize, held.min(data) as usize);
     let tls_at = data.next_multiple_of(LINE_BYTES.max(tls_align as usize));
     let read = constants.next_multiple_of(COPY_BYTES) + data_held + template;
+    let read = if has_assets { read.next_multiple_of(COPY_BYTES) + TABLE_BYTES } else { read };
     let slot = slot_bytes(code.max(read).max(tls_at + tls));
     if slot > window::BANK {
         return Err(ExecutorError::Unmappable("the image is larger than a bank"));
@@ -111,12 +113,18 @@ fn bank_of(layout: &Layout, segment: &Segment) -> Result<Bank, ExecutorError> {
 pub(crate) struct Linked {
     pub(crate) resident: Resident,
     pub(crate) code: Vec<u8>,
-    /// Constants, and behind them the copy from which data begins.
+    /// Constants, behind them the copy from which data begins, and behind that the table of its assets.
     pub(crate) constants: Vec<u8>,
 }
 
-/// Links `file` for the slot whose code workers have at address `base`.
-pub(crate) fn link(file: &[u8], layout: &Layout, needs: Needs, base: usize) -> Result<Linked, ExecutorError> {
+/// Links `file` for the slot whose code workers have at address `base`. An empty table is none.
+pub(crate) fn link(
+    file: &[u8],
+    layout: &Layout,
+    needs: Needs,
+    base: usize,
+    table: &Table,
+) -> Result<Linked, ExecutorError> {
     let entry = entry_of(layout)?;
     let mut image = Banks {
         base,
@@ -137,7 +145,13 @@ pub(crate) fn link(file: &[u8], layout: &Layout, needs: Needs, base: usize) -> R
     let pristine = base + CONSTANTS_START as usize + constants.len();
     constants.extend_from_slice(&held[..data.copied]);
     constants.extend_from_slice(&template[..tls.copied]);
-    let resident = Resident { generation: 0, entry: base + entry, pristine, data, tls };
+    let mut assets = 0;
+    if !table.is_empty() {
+        constants.resize(constants.len().next_multiple_of(COPY_BYTES), 0);
+        assets = base + CONSTANTS_START as usize + constants.len();
+        constants.extend_from_slice(&table.encode());
+    }
+    let resident = Resident { generation: 0, entry: base + entry, pristine, data, tls, assets };
     Ok(Linked { resident, code, constants })
 }
 

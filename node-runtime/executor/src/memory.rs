@@ -71,6 +71,11 @@ impl Region {
         Self::mapped(start, at, bytes)
     }
 
+    /// Nothing, at an address at which something else may come to lie.
+    pub(crate) fn empty_at(at: usize) -> Self {
+        Self { start: NonNull::new(hint(Some(at)).cast()).unwrap_or(NonNull::dangling()), bytes: 0 }
+    }
+
     fn mapped(
         start: rustix::io::Result<*mut std::ffi::c_void>,
         at: Option<usize>,
@@ -151,6 +156,9 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
         // SAFETY: INV-EXECUTOR-2. Our own mapping, and every reference into it borrows `self`.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "our own mapping");

@@ -2,7 +2,7 @@
 //! of [`crate::window`], mapped once before lock-down.
 //!
 //! What the loader adds later is there without a system call, but for two where it begins another piece of
-//! code and constants. Code that nobody wrote yet reads as zeros, and zeros are instructions, which write
+//! code and constants, and one where assets come that lie behind all that were there. Code that nobody wrote yet reads as zeros, and zeros are instructions, which write
 //! wherever a register points; and reading what nobody wrote makes the kernel give memory for it, which the
 //! slab keeps. So only what the loader has readied is open, and no further.
 //!
@@ -36,6 +36,9 @@ pub struct Slab {
     open: Cell<usize>,
     data: Region,
     constants: Region,
+    assets: Region,
+    /// Bytes of the assets that are open, from the first.
+    open_assets: Cell<usize>,
 }
 
 impl Slab {
@@ -57,6 +60,11 @@ impl Slab {
         let bank = |at: usize, access: ProtFlags, offset: usize| {
             Region::of_file(Some(at), geometry.bank_bytes, access, &fd, offset as u64)
         };
+        let assets_offset = geometry.assets_offset() as u64;
+        let assets = match geometry.asset_bytes {
+            0 => Region::empty_at(window::ASSETS),
+            bytes => Region::of_file(Some(window::ASSETS), bytes, ProtFlags::empty(), &fd, assets_offset)?,
+        };
         let data = Region::reserve(Some(window::DATA), geometry.bank_bytes)?;
         data.protect(0..geometry.bank_bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
         let slab = Self {
@@ -67,6 +75,8 @@ impl Slab {
             open: Cell::new(0),
             data,
             constants: bank(window::CONSTANTS, ProtFlags::empty(), geometry.constants_offset())?,
+            assets,
+            open_assets: Cell::new(0),
         };
         slab.lead_gates_to((gate::pass as *const ()).addr())?;
         slab.open_ready()?;
@@ -82,6 +92,11 @@ impl Slab {
             self.code.protect(0..ready, MprotectFlags::READ | MprotectFlags::EXEC)?;
             self.open.set(ready);
         }
+        let assets = self.header().assets_ready().min(self.geometry.asset_bytes);
+        if assets > self.open_assets.get() {
+            self.assets.protect(0..assets, MprotectFlags::READ)?;
+            self.open_assets.set(assets);
+        }
         Ok(())
     }
 
@@ -95,8 +110,8 @@ impl Slab {
     }
 
     /// Its banks in the window, in order.
-    pub(crate) fn banks(&self) -> [Range<usize>; 3] {
-        [self.code.addresses(), self.data.addresses(), self.constants.addresses()]
+    pub(crate) fn banks(&self) -> [Range<usize>; 4] {
+        [self.code.addresses(), self.assets.addresses(), self.data.addresses(), self.constants.addresses()]
     }
 
     /// Which images it takes.

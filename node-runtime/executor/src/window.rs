@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!  256 MiB ┬ code                          RX, shared    gates and library, then images
-//!    1 GiB ┴
+//!    1 GiB ┼ assets                        R, shared     what functions read and no image holds
+//! 1278 MiB ┴
 //! 1280 MiB ┬ data                          RW, private   as far behind the code as images want it
 //!    2 GiB ┼ constants                     R, shared     and the copies from which data begins
 //! 2816 MiB ┼ call memory                   RW, private   record, request, arenas, stacks
@@ -19,7 +20,9 @@
 
 use std::ops::Range;
 
-use mfaas_rules::profiles::image_layout::{BANK_BYTES, CONSTANTS_START, DATA_START};
+use mfaas_rules::profiles::image_layout::{
+    ASSETS_BYTES as ASSET_BANK_BYTES, ASSETS_START, BANK_BYTES, CONSTANTS_START, DATA_START,
+};
 use mfaas_rules::profiles::imports::ROWS;
 use mfaas_rules::profiles::seccomp;
 
@@ -31,6 +34,10 @@ pub(crate) const LOWEST: usize = 64 << 10;
 const START: usize = 256 << 20;
 /// Code of all images.
 pub(crate) const CODE: usize = START;
+/// What functions read that is in no image.
+pub(crate) const ASSETS: usize = CODE + ASSETS_START as usize;
+/// Bytes of that, at most.
+pub(crate) const ASSETS_BYTES: usize = ASSET_BANK_BYTES as usize;
 /// Their writable data.
 pub(crate) const DATA: usize = CODE + DATA_START as usize;
 /// What they only read.
@@ -65,15 +72,18 @@ pub(crate) fn is_functions_stack(stack_pointer: usize) -> bool {
 }
 
 /// Demands that below [`GUARD_END`] there is what belongs there, without a hole, and nothing else:
-/// `W1`, `W2` and `W4` of `mfaas_inspect::verify`. `banks` are those of the slab (code, data, constants).
+/// `W1`, `W2` and `W4` of `mfaas_inspect::verify`. `banks` are those of the slab (code, assets, data,
+/// constants).
 /// An error says what is there instead.
 pub(crate) fn confirm(
     mappings: &[Mapping],
-    banks: &[Range<usize>; 3],
+    banks: &[Range<usize>; 4],
     call_memory: &Range<usize>,
 ) -> Result<(), String> {
-    let [code, data, constants] = banks;
-    let meets = |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
+    let [code, assets, data, constants] = banks;
+    // A bank may have no bytes, which nothing meets.
+    let meets =
+        |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
     let mut end = LOWEST;
     for mapping in mappings.iter().take_while(|mapping| mapping.range.start < GUARD_END) {
         let Mapping { range, read, write, execute, private, .. } = mapping;
@@ -82,10 +92,12 @@ pub(crate) fn confirm(
         let has_no_access = *private && !(*read || *write || *execute);
         // What the loader has not readied yet is not open: see `slab`.
         let is_code = !write && !private && read == execute;
+        let is_read_alone = !write && !execute && !private;
         let is_as_it_should_be = [
             (code, is_code),
+            (assets, is_read_alone),
             (data, *read && is_private_data),
-            (constants, !write && !execute && !private),
+            (constants, is_read_alone),
             (call_memory, is_private_data),
         ];
         let parts: Vec<_> = is_as_it_should_be.into_iter().filter(|(part, _)| meets(part, range)).collect();
@@ -117,6 +129,10 @@ pub(crate) const LIBRARY: usize = gate(GATES);
 pub(crate) const GATE_TARGET: usize = DATA;
 
 const _: () = assert!(CODE as u64 == seccomp::CODE_START && CONSTANTS as u64 == seccomp::CONSTANTS_START);
+const _: () = assert!(ASSETS as u64 == seccomp::ASSETS_START && BANK as u64 == seccomp::CODE_BYTES_MAX);
+const _: () = assert!((ASSETS_BYTES as u64) < seccomp::ASSETS_BYTES_MAX);
+const _: () = assert!(ASSETS as u64 + seccomp::ASSETS_BYTES_MAX <= DATA as u64);
+const _: () = assert!(CODE + BANK <= ASSETS && ASSETS + ASSETS_BYTES <= DATA);
 const _: () = assert!(DATA - CODE == 1 << 30 && BANK as u64 <= seccomp::OPENED_BYTES_MAX);
 const _: () = assert!(seccomp::OPENED_BYTES_MAX <= (DATA - CODE) as u64);
 const _: () = assert!(CODE + BANK <= DATA && DATA + BANK <= CONSTANTS && CALL_MEMORY < END);

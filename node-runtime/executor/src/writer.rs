@@ -28,10 +28,12 @@ use mfaas_rules::profiles::image_layout::Bank;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::ProtFlags;
 
+use crate::assets::{Assets, Bank as AssetBank, NamedAsset, Table};
 use crate::directory::{HEADER_BYTES, Header, Record, SlabGeometry, Verification};
 use crate::link::{LINE_BYTES, Linked, TRAP, link, needs};
 use crate::memory::{PAGE_BYTES, Region};
 use crate::pages::LARGE_PAGE_BYTES;
+use crate::room::{Place, Room};
 use crate::sealed::{Identity, Sealed};
 use crate::{ExecutorError, library, system, window};
 
@@ -46,6 +48,8 @@ const FILE_BYTES_KEPT: usize = 1 << 20;
 /// What a worker demands of a slab's memory.
 pub(crate) const SEALS: SealFlags =
     SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
+/// An image that binds none.
+const NO_ASSETS: &[NamedAsset<BorrowedFd<'static>>] = &[];
 /// Eight traps: the beginning of a bundle without code.
 const TRAPS: u64 = u64::from_le_bytes([TRAP; 8]);
 /// Words of a bundle.
@@ -58,8 +62,9 @@ pub struct SlabWriter {
     view: Region,
     geometry: SlabGeometry,
     verification: Verification,
-    /// Free room: offset and bytes.
-    free: BTreeMap<usize, usize>,
+    /// Free room, the same of code, data and constants.
+    room: Room,
+    assets: Assets,
     /// Those that were ever used.
     slots: Vec<Slot>,
     /// Those of them that hold nothing.
@@ -83,13 +88,6 @@ enum Slot {
     Left(Place),
 }
 
-/// Where an image lies in each bank.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    offset: usize,
-    bytes: usize,
-}
-
 /// A resident image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaded {
@@ -97,6 +95,8 @@ pub struct Loaded {
     pub slot: u32,
     /// Bytes of the slab that it takes.
     pub bytes: usize,
+    /// Bytes of the slab that its assets take, which others may have too.
+    pub asset_bytes: usize,
     /// Where workers have its first byte. What stands there follows from this and from the file alone.
     pub address: usize,
 }
@@ -130,7 +130,8 @@ impl SlabWriter {
             view,
             geometry,
             verification,
-            free: BTreeMap::from([(0, geometry.bank_bytes)]),
+            room: Room::of(geometry.bank_bytes),
+            assets: Assets::new(geometry),
             slots: Vec::new(),
             vacant: Vec::new(),
             hashed: BTreeMap::new(),
@@ -157,12 +158,17 @@ impl SlabWriter {
         self.slots.iter().map(bytes).sum()
     }
 
+    /// Bytes that assets take.
+    pub fn resident_asset_bytes(&self) -> usize {
+        self.assets.resident_bytes()
+    }
+
     /// Links the image behind a memfd that is sealed against writing into a free slot.
     ///
     /// # Errors
     /// [`ExecutorError::Full`] when no bank has room for it; what is wrong with the image otherwise.
     pub fn load(&mut self, image: impl AsFd) -> Result<Loaded, ExecutorError> {
-        self.read(&Sealed::new(&image)?, Self::link)
+        self.read(&Sealed::new(&image)?, |writer, file| writer.link(file, NO_ASSETS))
     }
 
     /// As [`Self::load`], for an image whose digest, as text, somebody vouches for. It is hashed when
@@ -171,13 +177,31 @@ impl SlabWriter {
     /// # Errors
     /// Also [`ExecutorError::OtherImage`] when the bytes are not those.
     pub fn load_named(&mut self, image: impl AsFd, digest: &str) -> Result<Loaded, ExecutorError> {
+        self.load_with(image, digest, NO_ASSETS)
+    }
+
+    /// As [`Self::load_named`], for an image that finds these assets. One that is in the slab already is not read again.
+    ///
+    /// # Errors
+    /// Also [`ExecutorError::OtherAsset`] when the bytes of one are not those of its digest, or two have one place.
+    pub fn load_with<Fd: AsFd>(
+        &mut self,
+        image: impl AsFd,
+        digest: &str,
+        assets: &[NamedAsset<Fd>],
+    ) -> Result<Loaded, ExecutorError> {
         let sealed = Sealed::new(&image)?;
-        self.read(&sealed, |writer, file| {
+        let loaded = self.read(&sealed, |writer, file| {
             if writer.digest_of(sealed.identity(), file).to_string() != digest {
                 return Err(ExecutorError::OtherImage);
             }
-            writer.link(file)
-        })
+            writer.link(file, assets)
+        });
+        if loaded.is_err() {
+            // Some may be there already that no slot has now.
+            self.with_assets(Assets::sweep);
+        }
+        loaded
     }
 
     /// Reads an image into the loader's own memory, where nobody can change it, and uses it there.
@@ -201,24 +225,34 @@ impl SlabWriter {
         *self.hashed.entry(identity).or_insert_with(|| Digest::of(file))
     }
 
-    fn link(&mut self, file: &[u8]) -> Result<Loaded, ExecutorError> {
+    fn link<Fd: AsFd>(&mut self, file: &[u8], assets: &[NamedAsset<Fd>]) -> Result<Loaded, ExecutorError> {
         let layout = mfaas_inspect::layout(file)?;
-        let needs = needs(&layout)?;
+        let needs = needs(&layout, !assets.is_empty())?;
         let slot = self.vacant_slot()?;
-        let place = self.find(needs.slot, needs.align).ok_or(ExecutorError::Full)?;
+        let place = self.room.find(needs.slot, needs.align).ok_or(ExecutorError::Full)?;
         let address = window::CODE + place.offset;
-        let linked = link(file, &layout, needs, address)?;
+        let table: Table = self.with_assets(|held, bank| held.bring(bank, assets))?;
+        let linked = link(file, &layout, needs, address, &table)?;
         if self.verification == Verification::Required {
             verified(&layout, &linked, address)?;
         }
-        self.take(place);
+        self.room.take(place);
         self.publish(place, &linked);
         if self.vacant.pop().is_none() {
             self.slots.push(Slot::Vacant);
         }
         self.slots[slot as usize] = Slot::Resident(place);
+        let asset_bytes = self.assets.keep(slot, assets);
         self.record(slot).publish(&linked.resident);
-        Ok(Loaded { slot, bytes: place.bytes, address })
+        Ok(Loaded { slot, bytes: place.bytes, asset_bytes, address })
+    }
+
+    /// Does something with the assets where they lie.
+    fn with_assets<T>(&mut self, act: impl FnOnce(&mut Assets, &AssetBank<'_>) -> T) -> T {
+        // SAFETY: INV-EXECUTOR-9. The view begins with the header; atomics only.
+        let header = unsafe { &*self.view.at(0).cast::<Header>() };
+        let bank = AssetBank { view: &self.view, offset: self.geometry.assets_offset(), header };
+        act(&mut self.assets, &bank)
     }
 
     /// The slot that the next image gets: the lowest that was never used, or the last that became free.
@@ -255,7 +289,8 @@ impl SlabWriter {
         // SAFETY: INV-EXECUTOR-9. The place of an image that left.
         unsafe { constants.write_bytes(0, place.bytes) };
         self.slots[slot as usize] = Slot::Vacant;
-        self.give(place);
+        self.room.give(place);
+        self.with_assets(|held, bank| held.release(bank, slot));
         self.vacant.push(slot);
         Ok(())
     }
@@ -272,46 +307,9 @@ impl SlabWriter {
         if self.frugal {
             return;
         }
-        if let Some(next) = self.find(AHEAD_BYTES, LINE_BYTES) {
+        if let Some(next) = self.room.find(AHEAD_BYTES, LINE_BYTES) {
             self.make_ready(next.offset + AHEAD_BYTES);
         }
-    }
-
-    /// The first room that is large enough.
-    fn find(&self, bytes: usize, align: usize) -> Option<Place> {
-        let fits = |(&offset, &room): (&usize, &usize)| {
-            let start = offset.next_multiple_of(align);
-            (start + bytes <= offset + room).then_some(start)
-        };
-        Some(Place { offset: self.free.iter().find_map(fits)?, bytes })
-    }
-
-    /// Takes room that was found.
-    fn take(&mut self, place: Place) {
-        let Some((&offset, &room)) = self.free.range(..=place.offset).next_back() else { return };
-        self.free.remove(&offset);
-        let end = place.offset + place.bytes;
-        for (offset, bytes) in [(offset, place.offset - offset), (end, offset + room - end)] {
-            if bytes > 0 {
-                self.free.insert(offset, bytes);
-            }
-        }
-    }
-
-    /// Room becomes free, and one with the free room on either side of it.
-    fn give(&mut self, place: Place) {
-        let free = &mut self.free;
-        let (mut offset, mut bytes) = (place.offset, place.bytes);
-        if let Some((&before, &room)) = free.range(..offset).next_back()
-            && before + room == offset
-        {
-            free.remove(&before);
-            (offset, bytes) = (before, room + bytes);
-        }
-        if let Some(room) = free.remove(&(offset + bytes)) {
-            bytes += room;
-        }
-        free.insert(offset, bytes);
     }
 
     /// The gates, and behind them the library, at the beginning of the code. The first page of data is each
@@ -333,7 +331,7 @@ impl SlabWriter {
             Verification::Waived => code.extend(library::without_masks()),
         }
         let place = Place { offset: 0, bytes: code.len().next_multiple_of(PAGE_BYTES) };
-        self.take(place);
+        self.room.take(place);
         self.make_ready(place.bytes);
         self.appear(place, &code);
         Ok(())

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::Context as _;
-use mfaas_executor::{ExecutorError, SlabGeometry, SlabWriter, Verification};
-use mfaas_ident::sanitise_line;
+use mfaas_executor::{ExecutorError, NamedAsset, SlabGeometry, SlabWriter, Verification};
+use mfaas_ident::{Digest, sanitise_line};
 use mfaas_ring::loading::{
-    FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, SHARED_SLAB, receive, send,
+    AssetRow, FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, SHARED_SLAB, receive, send,
 };
 use mfaas_ring::take_inherited;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
@@ -20,14 +20,14 @@ pub(crate) fn serve() -> anyhow::Result<()> {
     let node = take_inherited(FD_LOADER)?;
     harden()?;
     mfaas_confine::lock_down(mfaas_rules::profiles::seccomp::LOADER).context("lock down")?;
-    send(&node, &LoaderAnswer::Ready { abi_version: mfaas_abi::ABI_VERSION }, None)?;
+    send(&node, &LoaderAnswer::Ready { abi_version: mfaas_abi::ABI_VERSION }, &[])?;
     let mut slabs = Slabs::new();
-    while let Some((request, image)) = receive(&node)? {
+    while let Some((request, files)) = receive(&node)? {
         let slab = slab_of(&request);
-        let answer = answer(&mut slabs, request, image);
+        let answer = answer(&mut slabs, request, files);
         let writer = slabs.get_mut(&slab);
         let opened = matches!(answer, LoaderAnswer::Opened { .. });
-        send(&node, &answer, writer.as_ref().filter(|_| opened).map(|writer| writer.fd()))?;
+        send(&node, &answer, writer.as_ref().filter(|_| opened).map(|writer| writer.fd()).as_slice())?;
         // Nobody waits: the next image is to find room that is ready.
         if let Some(writer) = writer {
             writer.ready_ahead();
@@ -57,26 +57,30 @@ fn harden() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> LoaderAnswer {
+fn answer(slabs: &mut Slabs, request: LoaderRequest, mut files: Vec<OwnedFd>) -> LoaderAnswer {
     let slab = slab_of(&request);
-    match (request, image, slabs.get_mut(&slab)) {
-        (LoaderRequest::Open { slab, verified }, None, None) => match open(slab, verified) {
+    match (request, files.as_mut_slice(), slabs.get_mut(&slab)) {
+        (LoaderRequest::Open { slab, verified }, [], None) => match open(slab, verified) {
             Ok(writer) => {
                 slabs.insert(slab, writer);
                 LoaderAnswer::Opened { slab }
             }
             Err(error) => failed(&error),
         },
-        (LoaderRequest::Load { digest, .. }, Some(image), Some(writer)) => load(writer, &digest, image),
-        (LoaderRequest::Unload { slot, .. }, None, Some(writer)) => match writer.unload(slot) {
+        (LoaderRequest::Load { digest, assets, .. }, [image, files @ ..], Some(writer))
+            if assets.len() == files.len() =>
+        {
+            load(writer, &digest, image, &assets, files)
+        }
+        (LoaderRequest::Unload { slot, .. }, [], Some(writer)) => match writer.unload(slot) {
             Ok(()) => LoaderAnswer::Unloaded { slot },
             Err(error) => failed(&error),
         },
-        (LoaderRequest::Reclaim { slot, .. }, None, Some(writer)) => match writer.reclaim(slot) {
+        (LoaderRequest::Reclaim { slot, .. }, [], Some(writer)) => match writer.reclaim(slot) {
             Ok(()) => LoaderAnswer::Reclaimed { slot },
             Err(error) => failed(&error),
         },
-        (LoaderRequest::Close { slab }, None, Some(_)) => {
+        (LoaderRequest::Close { slab }, [], Some(_)) => {
             slabs.remove(&slab);
             LoaderAnswer::Closed { slab }
         }
@@ -106,11 +110,22 @@ fn open(slab: u32, verified: bool) -> Result<SlabWriter, ExecutorError> {
     }
 }
 
-fn load(writer: &mut SlabWriter, digest: &str, image: OwnedFd) -> LoaderAnswer {
-    match writer.load_named(image.as_fd(), digest) {
+fn load(
+    writer: &mut SlabWriter,
+    digest: &str,
+    image: &OwnedFd,
+    assets: &[AssetRow],
+    files: &[OwnedFd],
+) -> LoaderAnswer {
+    let named = assets.iter().zip(files).map(|(AssetRow { place, digest }, file)| {
+        let digest = Digest::parse(digest).map_err(|_| ExecutorError::OtherAsset)?;
+        Ok(NamedAsset { place: *place, digest, file: file.as_fd() })
+    });
+    let loaded = named.collect::<Result<Vec<_>, ExecutorError>>();
+    match loaded.and_then(|assets| writer.load_with(image, digest, &assets)) {
         Ok(loaded) => LoaderAnswer::Loaded {
             slot: loaded.slot,
-            bytes: loaded.bytes as u64,
+            bytes: (loaded.bytes + loaded.asset_bytes) as u64,
             address: loaded.address as u64,
         },
         Err(error) => failed(&error),

@@ -5,6 +5,7 @@
 //! that the worker gets, not on a copy that could differ from it. Must never hand out a descriptor
 //! that anybody can still write to.
 
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use mfaas_attest::{
     Admission, AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
 };
 use mfaas_ident::{
-    Binding, Budget, Callers, Class, DeploymentId, Digest, FunctionName, MemoryLimit, TenantName,
-    TraceParent, VersionNumber,
+    AssetContent, Binding, Budget, Callers, Class, DeploymentId, Digest, FunctionName, MemoryLimit,
+    TenantName, TraceParent, VersionNumber,
 };
 use mfaas_inspect::verify::verify_image;
 use mfaas_rules::{codes, limits};
@@ -92,8 +93,30 @@ pub(crate) struct VerifiedImage {
     trace_parent: Option<TraceParent>,
     code: MachineCode,
     bank_bytes: u64,
+    assets: ImageAssets,
     /// Kept to be checked again: a later set may demand more, a later key list trust less.
     statement: Vec<u8>,
+}
+
+/// An asset that an image finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ImageAsset {
+    /// The place of its binding among all of the function's.
+    pub(crate) place: usize,
+    pub(crate) content: AssetContent,
+}
+
+#[derive(Debug, Default)]
+struct ImageAssets {
+    rows: Vec<ImageAsset>,
+    files: Vec<File>,
+}
+
+/// The assets of a version in the order of its bindings.
+fn asset_rows(admission: &Admission) -> Vec<ImageAsset> {
+    let assets = admission.assets();
+    let row = |(place, name)| Some(ImageAsset { place, content: *assets.get(name)? });
+    admission.bound().keys().enumerate().filter_map(row).collect()
 }
 
 impl VerifiedImage {
@@ -151,6 +174,27 @@ impl VerifiedImage {
         self.bank_bytes
     }
 
+    /// As much memory as it takes at most when it is resident: others may have its assets too.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.assets.rows.iter().fold(self.bank_bytes, |sum, row| sum.saturating_add(row.content.bytes))
+    }
+
+    /// The assets that it finds, by its signed statement.
+    pub(crate) fn assets(&self) -> &[ImageAsset] {
+        &self.assets.rows
+    }
+
+    /// Files with the bytes of these, in their order. Whoever loads the image hashes them.
+    pub(crate) fn asset_files(&self) -> &[File] {
+        &self.assets.files
+    }
+
+    /// The same, with those files.
+    pub(crate) fn with_asset_files(mut self, files: Vec<File>) -> Self {
+        self.assets.files = files;
+        self
+    }
+
     /// An image of nothing that declares nothing, for tests of what is done with images.
     #[cfg(test)]
     pub(crate) fn for_test(key: ImageKey) -> Self {
@@ -175,6 +219,7 @@ impl VerifiedImage {
             trace_parent,
             code,
             bank_bytes: 0,
+            assets: ImageAssets::default(),
             statement: Vec::new(),
         }
     }
@@ -241,6 +286,7 @@ pub(crate) fn verify(
             return Err(Refused::new(codes::MF0719, message));
         }
     };
+    let assets = ImageAssets { rows: asset_rows(&admission), files: Vec::new() };
     Ok(VerifiedImage {
         key: key.clone(),
         memory,
@@ -256,6 +302,7 @@ pub(crate) fn verify(
         trace_parent: None,
         code,
         bank_bytes,
+        assets,
         statement: statement.to_vec(),
     })
 }

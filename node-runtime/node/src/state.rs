@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
 use mfaas_attest::SetOrder;
-use mfaas_ident::{AliasName, Digest, Epoch, FunctionName, TenantName, VersionNumber};
+use mfaas_ident::{AliasName, AssetContent, Digest, Epoch, FunctionName, TenantName, VersionNumber};
 
 const SEEN_FILE: &str = "seen.json";
 const SET_FILE: &str = "serving-set.dsse";
@@ -206,6 +206,27 @@ impl StateDir {
         match fs::remove_file(&path) {
             Ok(()) => Ok(None),
             Err(source) => Err(StateError { path, action: "removing a damaged blob", source }),
+        }
+    }
+
+    /// The cached asset of that digest, open to be read. A file with other content is removed and counts as absent.
+    pub(crate) fn asset(&self, content: &AssetContent) -> Result<Option<File>, StateError> {
+        let path = self.path.join(blob_name(content.digest));
+        let failed = |action, source| StateError { path: path.clone(), action, source };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(failed("reading", e)),
+        };
+        let (mut bytes, most) = (Vec::new(), content.bytes.saturating_add(1));
+        (&file).take(most).read_to_end(&mut bytes).map_err(|e| failed("reading", e))?;
+        if Digest::of(&bytes) == content.digest {
+            return Ok(Some(file));
+        }
+        tracing::warn!(path = %path.display(), "a cached asset does not match its name and is removed");
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(None),
+            Err(source) => Err(failed("removing a damaged asset", source)),
         }
     }
 

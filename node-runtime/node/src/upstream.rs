@@ -22,6 +22,8 @@ use crate::image::ImageKey;
 use crate::state::NodeIdentity;
 
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+/// For an asset, of which the largest take a while on a slow line.
+const ASSET_WAIT_MAX: Duration = Duration::from_secs(600);
 /// For everything but the long poll.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long the server may hold the question for a newer serving set.
@@ -230,6 +232,13 @@ impl Upstream {
     /// The bytes of an artifact. Not hashed here.
     pub(crate) async fn artifact(&self, digest: Digest, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
         self.get(&format!("/node/v1/artifacts/{digest}"), bytes_max).await
+    }
+
+    /// The bytes of an asset. Not hashed here.
+    pub(crate) async fn asset(&self, digest: Digest, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
+        let path = format!("/node/v1/assets/{digest}");
+        let response = self.send(&path, |url| self.client().get(url).timeout(ASSET_WAIT_MAX)).await?;
+        body(accepted(response, &path).await?, &path, bytes_max).await
     }
 
     /// The envelope of a version's statement, and where its deployment stands in a trace. Not hashed here.

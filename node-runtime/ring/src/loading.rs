@@ -19,8 +19,22 @@ pub const FD_LOADER: i32 = 3;
 pub const MESSAGE_BYTES_MAX: usize = 4 << 10;
 /// The slab that all tenants share.
 pub const SHARED_SLAB: u32 = 0;
+/// Assets of one image, at most.
+pub const ASSETS_MAX: usize = mfaas_abi::limits::BINDINGS_MAX;
+/// Descriptors of one message, at most.
+const DESCRIPTORS_MAX: usize = ASSETS_MAX + 1;
 /// The sentence of a failure, at most, in bytes.
 pub const REASON_BYTES_MAX: usize = 512;
+
+/// An asset of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssetRow {
+    /// The place of its binding among all of the function's.
+    pub place: usize,
+    /// `sha256:…` of its bytes. The loader hashes what it has copied and refuses anything else.
+    pub digest: String,
+}
 
 /// From the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,13 +47,15 @@ pub enum LoaderRequest {
         /// Whether images must pass the verifier to lie there.
         verified: bool,
     },
-    /// Link the image behind the one descriptor that comes with the message: a memfd sealed against
-    /// writing.
+    /// Link the image behind the first descriptor that comes with the message: a memfd sealed against
+    /// writing. Behind it comes one for each asset, in their order.
     Load {
         /// The slab that it is to lie in.
         slab: u32,
         /// `sha256:…` of the image. The loader hashes what it links and refuses anything else.
         digest: String,
+        /// What assets it finds, at most [`ASSETS_MAX`].
+        assets: Vec<AssetRow>,
     },
     /// Take an image away that no worker has a call of: with the answer traps stand in its place. Its room is
     /// not free yet.
@@ -82,7 +98,7 @@ pub enum LoaderAnswer {
     Loaded {
         /// Its slot, which names it in calls.
         slot: u32,
-        /// Bytes of the slab that it takes.
+        /// Bytes of the slab that it takes, its assets included, which others may have too.
         bytes: u64,
         /// Where workers have its first byte. With the image's digest it says what stands there.
         address: u64,
@@ -131,28 +147,23 @@ pub enum LoadingError {
     Unreadable(#[from] serde_json::Error),
 }
 
-/// Sends one message, with a descriptor if one is given.
-pub fn send<T: Serialize>(
-    to: impl AsFd,
-    message: &T,
-    with: Option<BorrowedFd<'_>>,
-) -> Result<(), LoadingError> {
+/// Sends one message, with the descriptors that are given.
+pub fn send<T: Serialize>(to: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> Result<(), LoadingError> {
     let text = serde_json::to_vec(message)?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let fds = with.as_slice();
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(LoadingError::Violation("no room for a descriptor"));
+        return Err(LoadingError::Violation("no room for the descriptors"));
     }
     let sent = sendmsg(to, &[IoSlice::new(&text)], &mut control, SendFlags::NOSIGNAL)
         .map_err(|source| LoadingError::System { step: "send a message", source })?;
     if sent == text.len() { Ok(()) } else { Err(LoadingError::Violation("half a message was sent")) }
 }
 
-/// Waits for one message and the descriptor that comes with it; `None` when the peer is gone.
-pub fn receive<T: DeserializeOwned>(from: impl AsFd) -> Result<Option<(T, Option<OwnedFd>)>, LoadingError> {
+/// Waits for one message and the descriptors that come with it; `None` when the peer is gone.
+pub fn receive<T: DeserializeOwned>(from: impl AsFd) -> Result<Option<(T, Vec<OwnedFd>)>, LoadingError> {
     let mut text = [0; MESSAGE_BYTES_MAX];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let message = recvmsg(from, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC)
         .map_err(|source| LoadingError::System { step: "wait for a message", source })?;
@@ -171,9 +182,8 @@ pub fn receive<T: DeserializeOwned>(from: impl AsFd) -> Result<Option<(T, Option
     if message.bytes == 0 {
         return Ok(None);
     }
-    let message = serde_json::from_slice(&text[..message.bytes])?;
-    match received.len() {
-        0 | 1 => Ok(Some((message, received.pop()))),
-        _ => Err(LoadingError::Violation("a message has too many descriptors")),
+    if received.len() > DESCRIPTORS_MAX {
+        return Err(LoadingError::Violation("a message has too many descriptors"));
     }
+    Ok(Some((serde_json::from_slice(&text[..message.bytes])?, received)))
 }

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Parameters are what implements [`FromRequest`], up to eight: parts of the request, and what the function binds: data ([`Kv`],
-//! [`Cache`], [`Objects`], [`Volume`]), servers ([`Http`], with a [`Secret`]) and other functions ([`Call`]). What is returned implements [`IntoResponse`]. A handler that is
+//! [`Cache`], [`Objects`], [`Volume`], [`Asset`]), servers ([`Http`], with a [`Secret`]) and other functions ([`Call`]). What is returned implements [`IntoResponse`]. A handler that is
 //! `async` may wait with [`sleep`], [`join`], [`join_all`] and [`timeout`]; nothing that it holds need be `Send`.
 //!
 //! Nothing survives a call: statics and thread-locals are as they were at the start, each time.
@@ -32,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asset;
 mod binding;
 mod cache;
 mod call;
@@ -50,6 +51,7 @@ pub mod testing;
 mod volume;
 mod waiting;
 
+pub use asset::Asset;
 pub use binding::{Access, Binding, DataError, Read, Write};
 pub use cache::Cache;
 pub use call::{Call, CallError, Callee};

@@ -33,7 +33,7 @@ use mfaas_abi::{
 use mfaas_shim::Outcome;
 use serde::de::DeserializeOwned;
 
-use crate::{Access, Binding, Cache, Call, Callee, IntoResponse, Json, Kv, Objects, Response, Volume};
+use crate::{Access, Asset, Binding, Cache, Call, Callee, IntoResponse, Json, Kv, Objects, Response, Volume};
 
 mod http;
 
@@ -93,6 +93,11 @@ pub fn kv<B: Binding, A: Access>() -> Kv<B, A> {
 /// The same of a cache, in which everything stays.
 pub fn cache<B: Binding, A: Access>() -> Cache<B, A> {
     Cache::at(place_of(B::NAME, Kind::Values))
+}
+
+/// An asset of these bytes: for example `include_bytes!`, or a file that was read and leaked.
+pub const fn asset<B>(bytes: &'static [u8]) -> Asset<B> {
+    Asset::of(bytes)
 }
 
 /// The same of objects.

@@ -7,6 +7,7 @@ use mfaas_abi::frame::{Headers, RequestFrame};
 use mfaas_abi::{ABI_VERSION, Call, FLAG_RESUMED, RequestRecord, Span, Status};
 
 use crate::arena::Arena;
+use crate::assets;
 use crate::bounded::BoundedText;
 use crate::call::bytes;
 use crate::host;
@@ -34,6 +35,7 @@ pub fn enter<A: Answer>(call: *mut Call, handler: impl FnOnce(&RequestFrame<'_>)
     let ended = if call.flags & FLAG_RESUMED == 0 {
         // SAFETY: INV-SHIM-1 and 2. The arena of this call; nothing was allocated before.
         unsafe { ARENA.adopt(call.arena, call.arena_bytes) };
+        assets::note(call.assets);
         let answer = handler(&request(&call.request));
         answer.begin(call)
     } else {

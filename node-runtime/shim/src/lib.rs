@@ -12,7 +12,8 @@
 //! Invariants:
 //! - INV-SHIM-1: the host hands over a `Call` whose request and arena are mapped, do not overlap,
 //!   and stay as they are until the call ends; the request's parts are those of a decoded frame, its
-//!   texts UTF-8, and none of their addresses is null. Kept by the executor; noticed by its tests.
+//!   texts UTF-8, and none of their addresses is null. Its table of assets and what that names are readable
+//!   and do not change either. Kept by the executor; noticed by its tests.
 //! - INV-SHIM-2: one thread, and no call begins before the last one ended. So statics of this
 //!   crate are never used twice at once. Kept by the executor (there is no `pthread_create` to bind to).
 //! - INV-SHIM-3: a block handed out lies inside the arena, behind the header, and overlaps no
@@ -34,6 +35,7 @@
 pub mod host;
 
 mod arena;
+mod assets;
 mod block_on;
 #[cfg(any(feature = "hosted", test))]
 mod bounded;
@@ -43,6 +45,7 @@ mod entry;
 mod waiting;
 
 pub use arena::Arena;
+pub use assets::asset;
 pub use block_on::block_on;
 pub use mfaas_abi::{Call, Reply};
 pub use waiting::{Answer, Handling, Operation, Outcome, ask_together};

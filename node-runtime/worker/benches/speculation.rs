@@ -30,7 +30,7 @@ use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create}
 const ROUNDS: usize = 15;
 const CALLS: usize = 20_000;
 const BUDGET_US: u32 = 50_000;
-const SLAB: SlabGeometry = SlabGeometry { bank_bytes: 32 << 20, slots: 16 };
+const SLAB: SlabGeometry = SlabGeometry { bank_bytes: 32 << 20, asset_bytes: 0, slots: 16 };
 const WORKER: &str = env!("CARGO_BIN_EXE_mfaas-worker");
 
 struct Side {

@@ -245,7 +245,13 @@ impl Reader<'_> {
                 self.bad(&format!("{key}.access"), "a secret has none", item.span());
                 None
             }
-            Some(item) => self.value(&format!("{key}.access"), item, DataAccess::parse),
+            Some(item) => self.value(&format!("{key}.access"), item, DataAccess::parse).filter(|access| {
+                let changes_asset = kind == Some(ResourceKind::Asset) && *access != DataAccess::Read;
+                if changes_asset {
+                    self.bad(&format!("{key}.access"), "an asset never changes: it is `read`", item.span());
+                }
+                !changes_asset
+            }),
             None => Some(DataAccess::default()),
         };
         Some(Binding::Resource(ResourceBinding { kind: kind?, resource: resource?, access: access? }))

@@ -81,6 +81,8 @@ fn a_binding_of_another_form_is_refused_with_its_place() {
         ("links = { access = \"write\" }", "MF0207", "it needs a `kind`"),
         ("links = { kind = \"files\" }", "MF0207", "one of kv, cache, object, volume, http, secret"),
         ("links = { kind = \"secret\", access = \"read\" }", "MF0207", "a secret has none"),
+        ("links = { kind = \"files\" }", "MF0207", "secret, asset"),
+        ("links = { kind = \"asset\", access = \"write\" }", "MF0207", "an asset never changes"),
         ("links = { kind = \"kv\", access = \"admin\" }", "MF0207", "one of read, write"),
         ("links = { kind = \"kv\", resource = \"a/b\" }", "MF0207", "1 to 63 characters"),
         ("links = { kind = true }", "MF0207", "it must be a string"),

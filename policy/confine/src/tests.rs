@@ -118,6 +118,37 @@ fn rows_do_what_they_say() {
     }
 }
 
+/// Code, assets and constants are opened from their first byte, with the rights of each, and none as far as what lies behind it.
+#[test]
+fn a_worker_opens_parts_of_its_window_and_no_further() {
+    const MIB: u64 = 1 << 20;
+    let worker = compile(WORKER, Unlisted::Signals).unwrap();
+    let mprotect = u32::try_from(libc::SYS_mprotect).unwrap();
+    let opens =
+        |start, bytes, rights| run(&worker, X86_64, mprotect, [start, bytes, rights, 0, 0, 0]) == ALLOW;
+    let (code, assets, constants) = (256 * MIB, 1024 * MIB, 2048 * MIB);
+    let (read, execute, write) = (1, 1 | 4, 1 | 2);
+    for (start, rights, most) in
+        [(code, execute, 768 * MIB), (assets, read, 254 * MIB), (constants, read, 768 * MIB)]
+    {
+        for bytes in [4096, 2 * MIB, 200 * MIB, most - 4096, most] {
+            assert!(opens(start, bytes, rights), "{start:#x} {bytes:#x}");
+            for other in
+                [0, read, execute, write, execute | write].into_iter().filter(|other| *other != rights)
+            {
+                assert!(!opens(start, bytes, other), "{start:#x} {bytes:#x} as {other}");
+            }
+            assert!(!opens(start + 4096, bytes, rights), "{start:#x}: not from its first byte");
+        }
+    }
+    for bytes in [768 * MIB + 1, 769 * MIB, 1023 * MIB, 1024 * MIB, u64::MAX] {
+        assert!(!opens(code, bytes, execute), "{bytes:#x} of code would reach the assets");
+    }
+    for bytes in [256 * MIB, 257 * MIB, 1024 * MIB, u64::MAX] {
+        assert!(!opens(assets, bytes, read), "{bytes:#x} of assets would reach the data");
+    }
+}
+
 #[test]
 fn foreign_calls_kill_whatever_their_number_is() {
     let rows = compile(WORKER, Unlisted::Signals).unwrap();

@@ -1,14 +1,14 @@
 //! What a function may reach: names of its own, and behind them the resources of the site and other functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{BindingName, FunctionName, ParseError, ResourceName, TenantName};
+use crate::{BindingName, Digest, FunctionName, ParseError, ResourceName, TenantName};
 
 /// Bindings of one function, at most.
 pub const BINDINGS_MAX: usize = 16;
 
 /// What a kind is told by.
-const KINDS: &str = "one of kv, cache, object, volume, http, secret";
+const KINDS: &str = "one of kv, cache, object, volume, http, secret, asset";
 
 /// What a resource is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -26,11 +26,14 @@ pub enum ResourceKind {
     Http,
     /// A value that a request to a server may carry, and nobody reads.
     Secret,
+    /// Bytes that never change, in the memory of the workers that run the function.
+    Asset,
 }
 
 impl ResourceKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Kv, Self::Cache, Self::Object, Self::Volume, Self::Http, Self::Secret];
+    pub const ALL: [Self; 7] =
+        [Self::Kv, Self::Cache, Self::Object, Self::Volume, Self::Http, Self::Secret, Self::Asset];
 
     /// The word in the manifest, in statements, on the wire and in the database.
     pub const fn as_str(self) -> &'static str {
@@ -41,6 +44,7 @@ impl ResourceKind {
             Self::Volume => "volume",
             Self::Http => "http",
             Self::Secret => "secret",
+            Self::Asset => "asset",
         }
     }
 
@@ -48,7 +52,7 @@ impl ResourceKind {
     pub const fn is_of_broker(self) -> bool {
         match self {
             Self::Kv | Self::Object | Self::Volume | Self::Http | Self::Secret => true,
-            Self::Cache => false,
+            Self::Cache | Self::Asset => false,
         }
     }
 
@@ -72,6 +76,25 @@ impl std::fmt::Display for ResourceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// The bytes of an asset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssetContent {
+    /// What they are.
+    pub digest: Digest,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// The bytes of the assets of a function, by the names of their bindings.
+pub type Assets = BTreeMap<BindingName, AssetContent>;
+
+/// So many bytes all of them take together, each counted once.
+pub fn asset_bytes(assets: &Assets) -> u64 {
+    let each: BTreeSet<_> = assets.values().collect();
+    each.iter().fold(0, |sum, asset| sum.saturating_add(asset.bytes))
 }
 
 /// What may be done with a resource. The greater includes the less.

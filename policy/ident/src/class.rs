@@ -2,6 +2,9 @@
 
 use crate::{Budget, MemoryLimit, ParseError};
 
+/// Bytes of an asset, at most: as many as the window of a worker has room for.
+pub const ASSET_BYTES_MAX: u64 = 254 << 20;
+
 /// The kind of a function's calls, which decides what it may ask for and which workers run it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize,
@@ -53,6 +56,14 @@ impl Class {
         match self {
             Self::Micro => MemoryLimit::MICRO_MAX,
             Self::Bulk => MemoryLimit::MAX,
+        }
+    }
+
+    /// The most bytes that the assets of a function of it may have together.
+    pub const fn asset_bytes_max(self) -> u64 {
+        match self {
+            Self::Micro => 64 << 20,
+            Self::Bulk => ASSET_BYTES_MAX,
         }
     }
 }

@@ -22,10 +22,11 @@ pub use access::{
     TRIGGER_CALLER,
 };
 pub use binding::{
-    BINDINGS_MAX, Binding, Bindings, CalleeName, DataAccess, FunctionBinding, ResourceBinding, ResourceKind,
+    AssetContent, Assets, BINDINGS_MAX, Binding, Bindings, CalleeName, DataAccess, FunctionBinding,
+    ResourceBinding, ResourceKind, asset_bytes,
 };
 pub use build_version::BuildVersion;
-pub use class::Class;
+pub use class::{ASSET_BYTES_MAX, Class};
 pub use digest::{Digest, ToolchainId};
 pub use host::{HostError, requested_host};
 pub use isolation::Isolation;

@@ -281,6 +281,8 @@ table! { $
     MF1217 "The server is where functions may not go.", "If it is meant to be there, an operator adds its network to MFAAS_HTTP_FILE.";
     MF1218 "The call would change data of several stores.", "Change data of one store in one call, with the functions that it calls; an operator says which resources lie together.";
     MF1219 "The function of another tenant does not let this one call it.", "Ask its owner to name your tenant in its `callers` and to deploy it, or to make it `public`.";
+    MF1220 "The assets of the function have more bytes than one of its class may have.", "Bind smaller ones, or make it a function of class `bulk`: what each class may have is in docs/functions.md.";
+    MF1221 "An asset is made of a file, and other resources are not.", "mfaas resource create NAME --kind asset --file PATH; what is in a file never changes, so other bytes take another name.";
     MF1222 "This site calls no functions for changes of objects.", "Ask an operator: MFAAS_EVENTS_DATABASE_URL tells the server where events are.";
     MF1223 "Changes of the resource are no events.", "Name a resource of the kind `object`; `mfaas resource list` shows those of your tenant.";
 }

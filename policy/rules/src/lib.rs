@@ -33,7 +33,7 @@ pub use precedence::{Precedence, deciding};
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which
 /// `tests/rows.rs` enforces.
-pub const POLICY_REVISION: &str = "2026-11.12";
+pub const POLICY_REVISION: &str = "2026-11.13";
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mfaas_ident::{Access, BINDINGS_MAX, Bindings, CALLERS_MAX, Callers, Class};
+use mfaas_ident::{
+    Access, AssetContent, Assets, BINDINGS_MAX, Binding, BindingName, Bindings, CALLERS_MAX, Callers, Class,
+    DataAccess, ResourceKind, asset_bytes,
+};
 use serde_json::Value;
 
 /// Critical: who may call the function.
@@ -17,6 +20,10 @@ const CALLERS: &str = "callers";
 const CLASS: &str = "class";
 /// Critical: what data the function may reach; not said of one that reaches none.
 const BINDINGS: &str = "bindings";
+/// Critical: the bytes of the assets that the function binds; not said of one that binds none.
+const ASSETS: &str = "assets";
+/// Critical fields that this release knows.
+const KNOWN: [&str; 5] = [ACCESS, CALLERS, CLASS, BINDINGS, ASSETS];
 /// Optional: the builders that made the same artifact from the source, each on its own.
 const BUILDERS: &str = "builders";
 /// Fields of each kind.
@@ -68,6 +75,15 @@ impl Fields {
         self
     }
 
+    /// The same with the bytes of each asset that it binds. That it binds none is not said, for the same reason.
+    #[must_use]
+    pub fn with_assets(mut self, assets: &Assets) -> Self {
+        if !assets.is_empty() {
+            self.critical.insert(ASSETS.to_owned(), serde_json::json!(assets));
+        }
+        self
+    }
+
     /// The same with the builders that agreed, where more than one had to.
     #[must_use]
     pub fn with_builders(mut self, builders: &BTreeSet<String>) -> Self {
@@ -101,6 +117,26 @@ impl Fields {
         (1..=BINDINGS_MAX).contains(&bindings.len()).then_some(bindings)
     }
 
+    /// The bytes of each asset that it binds; nothing if that makes no sense, or is not said of exactly those.
+    pub fn assets(&self) -> Option<Assets> {
+        let assets = match self.critical.get(ASSETS) {
+            Some(said) => {
+                serde::Deserialize::deserialize(said).ok().filter(|said: &Assets| !said.is_empty())?
+            }
+            None => Assets::new(),
+        };
+        let bindings = self.bindings()?;
+        let bound = bindings.iter().filter(|(_, binding)| is_asset(binding)).map(|(name, _)| name);
+        let is_said = bound.eq(assets.keys());
+        let is_read = |name: &BindingName| {
+            let binding = bindings.get(name).and_then(Binding::resource);
+            binding.is_some_and(|binding| binding.access == DataAccess::Read)
+        };
+        let is_one = |(name, content): (&BindingName, &AssetContent)| content.bytes > 0 && is_read(name);
+        let fits = asset_bytes(&assets) <= self.class()?.asset_bytes_max();
+        (is_said && fits && assets.iter().all(is_one)).then_some(assets)
+    }
+
     /// Optional fields, for whoever looks.
     pub fn optional(&self) -> &BTreeMap<String, Value> {
         &self.optional
@@ -116,9 +152,7 @@ impl Fields {
                 return Err(format!("a {kind} field is called {}", mfaas_ident::sanitise_line(name, 80)));
             }
         }
-        if let Some(name) =
-            self.critical.keys().find(|name| ![ACCESS, CALLERS, CLASS, BINDINGS].contains(&name.as_str()))
-        {
+        if let Some(name) = self.critical.keys().find(|name| !KNOWN.contains(&name.as_str())) {
             return Err(format!("the critical field `{name}` is not known to this release: update it"));
         }
         if let Some(name) = self.critical.keys().find(|name| self.optional.contains_key(*name)) {
@@ -133,11 +167,18 @@ impl Fields {
         if self.callers().is_none() {
             return Err("what is said of the tenants whose functions may call it makes no sense".to_owned());
         }
-        match self.bindings() {
+        if self.bindings().is_none() {
+            return Err("what is said of the data that the function may reach makes no sense".to_owned());
+        }
+        match self.assets() {
             Some(_) => Ok(()),
-            None => Err("what is said of the data that the function may reach makes no sense".to_owned()),
+            None => Err("what is said of the assets that the function binds makes no sense".to_owned()),
         }
     }
+}
+
+fn is_asset(binding: &Binding) -> bool {
+    binding.resource().is_some_and(|binding| binding.kind == ResourceKind::Asset)
 }
 
 fn is_name(name: &str) -> bool {

@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use mfaas_ident::{
-    Access, Bindings, Budget, Callers, Class, CrateName, DeploymentId, Digest, FunctionName, HandlerPath,
-    Isolation, MemoryLimit, TenantName, ToolchainId, VersionNumber,
+    Access, Assets, Bindings, Budget, Callers, Class, CrateName, DeploymentId, Digest, FunctionName,
+    HandlerPath, Isolation, MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 
 use crate::{Fields, Payload, Provenance, Purpose};
@@ -216,6 +216,11 @@ impl Admission {
     /// What data the function may reach.
     pub fn bound(&self) -> Bindings {
         self.fields.as_ref().and_then(Fields::bindings).unwrap_or_default()
+    }
+
+    /// The bytes of each asset that it binds.
+    pub fn assets(&self) -> Assets {
+        self.fields.as_ref().and_then(Fields::assets).unwrap_or_default()
     }
 
     /// The type that its fields make it.

@@ -26,7 +26,7 @@ const REMOVE_MAX: usize = 32;
 /// After that time no further removal begins; what is left goes another time.
 const REMOVE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Rows refer to a blob as source, artifact, claim, archive, text or dependency cache. Of caches, the newest in the place
+/// Rows refer to a blob as source, artifact, claim, archive, text, asset or dependency cache. Of caches, the newest in the place
 /// of each that ships is needed. Of what has ended, `$2` and `$3` days are left.
 const UNREFERRED: &str = "
     SELECT w.digest FROM unnest($1::text[]) AS w (digest)
@@ -41,6 +41,7 @@ const UNREFERRED: &str = "
               WHERE d.state = 'built' AND b.claim ->> 'artifact' = w.digest)
       AND NOT EXISTS (SELECT 1 FROM crate_archives a WHERE a.checksum = w.digest)
       AND NOT EXISTS (SELECT 1 FROM crate_files f WHERE f.blob = w.digest)
+      AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.digest = w.digest)
       AND NOT EXISTS (SELECT 1 FROM index_entries i WHERE i.archive = w.digest)
       AND NOT EXISTS (SELECT 1 FROM dependency_caches c WHERE c.archive = w.digest
               AND NOT EXISTS (SELECT 1 FROM dependency_caches n

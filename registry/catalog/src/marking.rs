@@ -14,12 +14,13 @@ use crate::decode::bad;
 /// Blobs of each kind that are looked for. One that is there is enough: single ones may be damaged.
 const SAMPLE_MAX: i64 = 16;
 
-/// Blobs that nobody collects: of versions that can be called, of open deployments, of crates.
+/// Blobs that nobody collects: of versions that can be called, of open deployments, of crates, of assets.
 const NEEDED: &str = "
     (SELECT artifact AS digest FROM versions WHERE retired_at IS NULL LIMIT $1)
     UNION ALL (SELECT source_digest FROM deployments
                WHERE state IN ('received', 'building', 'built', 'waiting') LIMIT $1)
-    UNION ALL (SELECT checksum FROM crate_archives LIMIT $1)";
+    UNION ALL (SELECT checksum FROM crate_archives LIMIT $1)
+    UNION ALL (SELECT digest FROM resources WHERE digest IS NOT NULL LIMIT $1)";
 
 impl Catalog {
     /// Marks a blob store that is not marked, if this registry needs no blob yet or the store has one that it needs.

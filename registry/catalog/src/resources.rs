@@ -2,14 +2,14 @@
 //! functions' data and never here.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{DataAccess, ResourceKind, ResourceName, TenantName};
+use mfaas_ident::{AssetContent, DataAccess, Digest, ResourceKind, ResourceName, TenantName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
 use crate::connection::count_alone;
-use crate::decode::{Decoded, parsed};
-use crate::{Actor, Catalog, CatalogError};
+use crate::decode::{Decoded, int8, parsed, unsigned};
+use crate::{Actor, Catalog, CatalogError, collecting};
 
 /// Resources of a site, at most.
 pub const SITE_RESOURCES_MAX: i64 = 10_000;
@@ -26,6 +26,8 @@ pub struct Resource {
     pub name: ResourceName,
     /// What it is.
     pub kind: ResourceKind,
+    /// The bytes of an asset.
+    pub content: Option<AssetContent>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// Who made it, as audit rows name them.
@@ -48,7 +50,7 @@ pub struct ResourceGrant {
 }
 
 impl Catalog {
-    /// Makes a resource, with its audit record; says whether it is new. Repeatable.
+    /// Makes a resource that is no asset, with its audit record; says whether it is new. Repeatable.
     ///
     /// # Errors
     /// [`CatalogError::Conflict`] when the name is one of another kind, and for one resource more than a site may have.
@@ -58,42 +60,54 @@ impl Catalog {
         name: &ResourceName,
         kind: ResourceKind,
     ) -> Result<(Resource, bool), CatalogError> {
+        let store = std::future::ready(Ok(()));
+        self.make_resource(actor, Made { name, kind, content: None }, store).await
+    }
+
+    /// Makes an asset of bytes that `store` puts into the blob store. Else as [`Self::create_resource`]; the same again stores
+    /// nothing.
+    ///
+    /// # Errors
+    /// Also [`CatalogError::Conflict`] when the name is an asset's of other bytes; and what `store` says.
+    pub async fn create_asset<E: From<CatalogError>>(
+        &self,
+        actor: &Actor,
+        name: &ResourceName,
+        content: AssetContent,
+        store: impl Future<Output = Result<(), E>>,
+    ) -> Result<(Resource, bool), E> {
+        let made = Made { name, kind: ResourceKind::Asset, content: Some(content) };
+        self.make_resource(actor, made, store).await
+    }
+
+    async fn make_resource<E: From<CatalogError>>(
+        &self,
+        actor: &Actor,
+        made: Made<'_>,
+        store: impl Future<Output = Result<(), E>>,
+    ) -> Result<(Resource, bool), E> {
         let mut tx = self.begin().await?;
         count_alone(&mut tx, COUNTING_LOCKS, "").await?;
-        let known = sqlx::query(
-            "SELECT name AS resource, kind, created_at, created_by FROM resources WHERE name = $1",
-        )
-        .bind(name.as_str())
-        .fetch_optional(&mut *tx)
-        .await?;
-        if let Some(row) = known {
-            let known: String = row.try_get("kind")?;
-            if known != kind.as_str() {
-                let reason = format!("the resource `{name}` is there already and is of the kind {known}");
-                return Err(CatalogError::Conflict { reason });
-            }
-            return Ok((resource(&row)?, false));
+        if let Some(known) = known(&mut tx, &made).await? {
+            return Ok((known, false));
         }
-        let others: i64 = sqlx::query_scalar("SELECT count(*) FROM resources").fetch_one(&mut *tx).await?;
-        if others >= SITE_RESOURCES_MAX {
-            let reason = format!("a site has at most {SITE_RESOURCES_MAX} resources");
-            return Err(CatalogError::Conflict { reason });
+        let row = insert(&mut tx, actor, &made).await?;
+        if made.content.is_some() {
+            // Whoever removes blobs must not come between the look at this one and its row.
+            collecting::hold(&mut tx).await?;
         }
-        let row = sqlx::query(
-            "INSERT INTO resources (name, kind, created_by) VALUES ($1, $2, $3)
-             RETURNING name AS resource, kind, created_at, created_by",
-        )
-        .bind(name.as_str())
-        .bind(kind.as_str())
-        .bind(actor.as_str())
-        .fetch_one(&mut *tx)
-        .await?;
-        let detail = serde_json::json!({"kind": kind});
-        let subject = name.as_str();
-        audit::append(&mut tx, Entry { actor, action: "resource.created", tenant: "", subject, detail })
+        store.await?;
+        tx.commit().await.map_err(CatalogError::from)?;
+        Ok((row, true))
+    }
+
+    /// Whether an asset of the site has these bytes: then nodes may fetch them.
+    pub async fn asset(&self, digest: &Digest) -> Result<Option<AssetContent>, CatalogError> {
+        let row = sqlx::query("SELECT digest, bytes FROM resources WHERE digest = $1 LIMIT 1")
+            .bind(digest.to_string())
+            .fetch_optional(&self.pool)
             .await?;
-        tx.commit().await?;
-        Ok((resource(&row)?, true))
+        Ok(row.as_ref().map(content).transpose()?.flatten())
     }
 
     /// The resources of the site by name, behind `after`, each with its first `grants` grants by tenant.
@@ -106,9 +120,9 @@ impl Catalog {
         // The limit is a question, so that the planner counts on few rows and takes them from the index in order. Where most
         // resources have fewer grants than are wanted, it would else read and sort all that each has.
         let rows = sqlx::query(
-            "SELECT r.name AS resource, r.kind, r.created_at, r.created_by,
+            "SELECT r.name AS resource, r.kind, r.digest, r.bytes, r.created_at, r.created_by,
                     g.tenant, g.access, g.granted_at, g.granted_by
-             FROM (SELECT name, kind, created_at, created_by FROM resources
+             FROM (SELECT name, kind, digest, bytes, created_at, created_by FROM resources
                    WHERE $1::text IS NULL OR name > $1 ORDER BY name LIMIT $2) r
              LEFT JOIN LATERAL (
                  SELECT tenant, access, granted_at, granted_by FROM resource_grants
@@ -134,7 +148,7 @@ impl Catalog {
         limit: u32,
     ) -> Result<(Resource, Vec<ResourceGrant>), CatalogError> {
         let found = sqlx::query(
-            "SELECT name AS resource, kind, created_at, created_by FROM resources WHERE name = $1",
+            "SELECT name AS resource, kind, digest, bytes, created_at, created_by FROM resources WHERE name = $1",
         )
         .bind(name.as_str())
         .fetch_optional(&self.pool)
@@ -160,7 +174,7 @@ impl Catalog {
         limit: u32,
     ) -> Result<Vec<(Resource, ResourceGrant)>, CatalogError> {
         let rows = sqlx::query(
-            "SELECT g.resource, r.kind, r.created_at, r.created_by, g.tenant, g.access, g.granted_at, g.granted_by
+            "SELECT g.resource, r.kind, r.digest, r.bytes, r.created_at, r.created_by, g.tenant, g.access, g.granted_at, g.granted_by
              FROM resource_grants g JOIN resources r ON r.name = g.resource
              WHERE g.tenant = $1 AND ($2::text IS NULL OR g.resource > $2) ORDER BY g.resource LIMIT $3",
         )
@@ -249,6 +263,72 @@ impl Catalog {
     }
 }
 
+/// A resource to be made.
+struct Made<'a> {
+    name: &'a ResourceName,
+    kind: ResourceKind,
+    content: Option<AssetContent>,
+}
+
+/// The resource of that name, if it is there and the same.
+async fn known(connection: &mut PgConnection, made: &Made<'_>) -> Result<Option<Resource>, CatalogError> {
+    let row = sqlx::query(
+        "SELECT name AS resource, kind, digest, bytes, created_at, created_by FROM resources WHERE name = $1",
+    )
+    .bind(made.name.as_str())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    // It may be one that a later release knows.
+    let kind: String = row.try_get("kind")?;
+    let what = if kind == made.kind.as_str() {
+        let known = resource(&row)?;
+        if known.content == made.content {
+            return Ok(Some(known));
+        }
+        "has other bytes, which never change".to_owned()
+    } else {
+        format!("is of the kind {kind}")
+    };
+    Err(CatalogError::Conflict {
+        reason: format!("the resource `{}` is there already and {what}", made.name),
+    })
+}
+
+/// Writes the row of a resource, with its audit record.
+async fn insert(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    made: &Made<'_>,
+) -> Result<Resource, CatalogError> {
+    let others: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM resources").fetch_one(&mut *connection).await?;
+    if others >= SITE_RESOURCES_MAX {
+        let reason = format!("a site has at most {SITE_RESOURCES_MAX} resources");
+        return Err(CatalogError::Conflict { reason });
+    }
+    let row = sqlx::query(
+        "INSERT INTO resources (name, kind, digest, bytes, created_by) VALUES ($1, $2, $3, $4, $5)
+         RETURNING name AS resource, kind, digest, bytes, created_at, created_by",
+    )
+    .bind(made.name.as_str())
+    .bind(made.kind.as_str())
+    .bind(made.content.map(|content| content.digest.to_string()))
+    .bind(made.content.map(|content| int8(content.bytes)))
+    .bind(actor.as_str())
+    .fetch_one(&mut *connection)
+    .await?;
+    let mut detail = serde_json::json!({"kind": made.kind});
+    if let Some(content) = made.content {
+        detail["digest"] = content.digest.to_string().into();
+        detail["bytes"] = content.bytes.into();
+    }
+    let subject = made.name.as_str();
+    audit::append(connection, Entry { actor, action: "resource.created", tenant: "", subject, detail })
+        .await?;
+    Ok(resource(&row)?)
+}
+
 /// Refuses a further grant of a tenant that has as many as it may.
 async fn demand_room(connection: &mut PgConnection, tenant: &TenantName) -> Result<(), CatalogError> {
     let others: i64 = sqlx::query_scalar("SELECT count(*) FROM resource_grants WHERE tenant = $1")
@@ -282,9 +362,16 @@ fn resource(row: &PgRow) -> Decoded<Resource> {
     Ok(Resource {
         name: parsed(row, "resource")?,
         kind: parsed(row, "kind")?,
+        content: content(row)?,
         created_at: row.try_get("created_at")?,
         created_by: row.try_get("created_by")?,
     })
+}
+
+fn content(row: &PgRow) -> Decoded<Option<AssetContent>> {
+    let bytes: Option<i64> = row.try_get("bytes")?;
+    let content = |_| Ok(AssetContent { digest: parsed(row, "digest")?, bytes: unsigned(row, "bytes")? });
+    bytes.map(content).transpose()
 }
 
 fn grant(row: &PgRow) -> Decoded<ResourceGrant> {

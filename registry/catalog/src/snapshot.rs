@@ -24,6 +24,7 @@ const REFERRED: &str = "
                   WHERE d.state = 'built' AND b.claim ->> 'artifact' IS NOT NULL
         UNION ALL SELECT checksum, true FROM crate_archives
         UNION ALL SELECT blob, true FROM crate_files
+        UNION ALL SELECT digest, true FROM resources WHERE digest IS NOT NULL
         UNION ALL SELECT archive, false FROM index_entries
         UNION ALL SELECT c.archive, NOT EXISTS (SELECT 1 FROM dependency_caches n
                       WHERE (n.base, n.toolchain) = (c.base, c.toolchain) AND n.id > c.id)

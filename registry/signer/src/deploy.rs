@@ -381,7 +381,8 @@ fn admission(
     let fields = Fields::new(examined.declared.access())
         .with_class(examined.declared.class)
         .with_callers(&examined.callers)
-        .with_bindings(&examined.bindings);
+        .with_bindings(&examined.bindings)
+        .with_assets(&examined.assets);
     Admission {
         tenant: row.tenant.clone(),
         function: row.function.clone(),

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use mfaas_attest::{BuildClaim, DecisionUsed, Declared, SandboxLevel};
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{
-    Binding, BindingName, Bindings, Budget, CalleeName, Callers, Digest, HandlerPath, MemoryLimit,
-    ResourceBinding,
+    Assets, Binding, BindingName, Bindings, Budget, CalleeName, Callers, Class, Digest, HandlerPath,
+    MemoryLimit, ResourceBinding, ResourceKind, asset_bytes,
 };
 use mfaas_inspect::verify::{RULES_REVISION, verify_image};
 use mfaas_rules::facts::ManifestFacts;
@@ -61,6 +61,7 @@ pub(crate) struct Examined {
     pub(crate) declared: Declared,
     pub(crate) callers: Callers,
     pub(crate) bindings: Bindings,
+    pub(crate) assets: Assets,
     pub(crate) source_tree: Digest,
     pub(crate) elf_facts: Digest,
     pub(crate) decisions: Vec<DecisionUsed>,
@@ -125,6 +126,9 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
     accept(judge_bindings(&manifest.bindings, case.granted))?;
     accept(case.closed.iter().map(judge_closed).collect())?;
     accept(case.cycle.map(judge_cycle).into_iter().collect())?;
+    let class = manifest.class.unwrap_or_default();
+    let assets = assets(&manifest.bindings, case.granted)?;
+    accept(judge_assets(&assets, class).into_iter().collect())?;
     let decisions = examine_dependencies(&manifest, case.claim, case.allowlist, case.caches)?;
     let elf_facts = examine_artifact(case.artifact)?;
     let examined = Examined {
@@ -135,10 +139,11 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
             idempotent: manifest.idempotent.unwrap_or_default(),
             isolation: manifest.isolation.unwrap_or_default(),
             access: manifest.access,
-            class: manifest.class.unwrap_or_default(),
+            class,
         },
         callers: manifest.callers,
         bindings: manifest.bindings,
+        assets,
         source_tree: tree.tree_digest(),
         elf_facts,
         decisions,
@@ -324,6 +329,33 @@ fn judge_bindings(bindings: &Bindings, granted: &GrantedResources) -> Vec<Findin
         Some(Finding::new(codes::MF1201, Layer::Signer, message))
     };
     bindings.iter().filter_map(finding).collect()
+}
+
+/// The bytes of the assets that are bound, which were granted.
+fn assets(bindings: &Bindings, granted: &GrantedResources) -> Result<Assets, Refusal> {
+    let mut assets = Assets::new();
+    for (name, binding) in bindings {
+        let Some(bound) = binding.resource().filter(|bound| bound.kind == ResourceKind::Asset) else {
+            continue;
+        };
+        let content = granted.get(&bound.resource).and_then(|granted| granted.content);
+        let content = content.ok_or_else(|| {
+            Refusal::failed(codes::MF0603, format!("the asset `{}` has no bytes", bound.resource))
+        })?;
+        assets.insert(name.clone(), content);
+    }
+    Ok(assets)
+}
+
+/// More bytes of assets than a function of this class may have.
+fn judge_assets(assets: &Assets, class: Class) -> Option<Finding> {
+    let (bytes, most) = (asset_bytes(assets), class.asset_bytes_max());
+    let message = || {
+        format!(
+            "the assets that it binds have {bytes} bytes, and a function of class {class} may have {most}"
+        )
+    };
+    (bytes > most).then(|| Finding::new(codes::MF1220, Layer::Signer, message()))
 }
 
 /// A function of another tenant that does not let this one in. Whether it is there is nobody's business.

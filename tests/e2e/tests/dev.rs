@@ -41,8 +41,13 @@ struct Dev {
 
 impl Dev {
     fn start(stack: &Stack, packages: &[&Package]) -> Self {
+        Self::start_with(stack, packages, &[])
+    }
+
+    fn start_with(stack: &Stack, packages: &[&Package], options: &[&str]) -> Self {
         let mut child = Command::new(programs().join("mfaas"))
             .args(["dev", "--port", "0"])
+            .args(options)
             .args(packages.iter().map(|package| package.path()))
             .env("MFAAS_HOME", stack.home())
             .env("NO_COLOR", "1")
@@ -165,4 +170,37 @@ fn an_installation_that_was_started_stops_at_the_end() {
     assert!(stack.try_request("GET", &server, &[], vec![]).is_err(), "it does not run any more");
     let left = stack.down().ok();
     assert!(left.stdout.contains("no process, socket or mount is left"), "{}", left.stdout);
+}
+
+const READS: &str = "\
+use mfaas::{Asset, Binding};
+
+pub struct Words;
+impl Binding for Words {
+    const NAME: &'static str = \"words\";
+    type Value = ();
+}
+
+pub fn handle(words: Asset<Words>) -> String {
+    String::from_utf8_lossy(&words).to_uppercase()
+}
+";
+
+const BINDS_WORDS: &str = "\
+[package.metadata.mfaas.bindings.words]\nkind = \"asset\"\n\n\
+[dependencies]\nmfaas = \"0.1\"\n";
+
+/// What a package reads is a file of its resource's name.
+#[test]
+fn an_asset_is_a_file_of_its_name() {
+    let stack = Stack::start_with(&[]);
+    let files = tempfile::tempdir().unwrap();
+    std::fs::write(files.path().join("words"), "cat and dog").unwrap();
+    let reads = package("reads", READS, BINDS_WORDS);
+    let dev = Dev::start_with(&stack, &[&reads], &["--assets", files.path().to_str().unwrap()]);
+    let url = dev.url("reads");
+    let _ = dev.line(0, "default may now read asset `words`");
+    let _ = dev.line(0, "reads version 1 is served");
+    assert_eq!(stack.request("POST", &url, &[], Vec::new()).text(), "CAT AND DOG");
+    dev.stop();
 }

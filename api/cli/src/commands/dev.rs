@@ -39,6 +39,9 @@ pub(crate) struct Dev {
     /// Port on 127.0.0.1 at which the functions can be called without a token, and calls are shown; 0 takes any.
     #[arg(long, value_name = "PORT", default_value_t = 7900)]
     port: u16,
+    /// Where the files lie whose bytes the assets of these names are; `assets` beside each package if absent.
+    #[arg(long, value_name = "DIR")]
+    assets: Option<PathBuf>,
 }
 
 impl Dev {
@@ -50,7 +53,9 @@ impl Dev {
                 self.paths.len()
             )));
         }
-        let packages = self.paths.iter().map(|path| Package::at(path)).collect::<Result<Vec<_>, _>>()?;
+        let assets = self.assets.as_deref();
+        let packages =
+            self.paths.iter().map(|path| Package::at(path, assets)).collect::<Result<Vec<_>, _>>()?;
         packages::demand_one_of_each(&packages)?;
         let (relay, watch) = (Relay::bind(self.port).await?, Watch::of(&packages)?);
         let site = site::find_or_start(context).await?;
@@ -95,7 +100,7 @@ async fn work(
 async fn deploy(context: &Context, client: &Client, package: &mut Package, since: Instant) {
     let Some(bindings) = package.changed_bindings(&context.screen) else { return };
     let deployed = async {
-        resources::provide(context, client, &bindings).await?;
+        resources::provide(context, client, (&package.assets, &bindings)).await?;
         Deploy::of(&package.path).deploy(context, &mfaas_trace::new_trace(), since).await
     };
     match deployed.await {

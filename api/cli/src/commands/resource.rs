@@ -1,5 +1,7 @@
 //! `mfaas resource`: data of the site that functions bind, and which tenants may.
 
+use std::path::PathBuf;
+
 use chrono::{DateTime, Utc};
 use mfaas_ident::{DataAccess, ResourceKind, ResourceName, TenantName};
 use mfaas_wire::schema::PAGE_ROWS_MAX;
@@ -9,6 +11,8 @@ use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
+
+pub(super) mod assets;
 
 /// Data that functions bind.
 #[derive(Debug, clap::Args)]
@@ -21,7 +25,7 @@ pub(crate) struct Resource {
 enum ResourceCommand {
     /// Make a resource; needs the scope operate. The name is never used for anything else. The same again changes nothing.
     ///
-    /// For example: `mfaas resource create links --kind kv`
+    /// For example: `mfaas resource create links --kind kv`, `mfaas resource create model --kind asset --file model.bin`
     Create {
         /// The resource.
         #[arg(value_name = "NAME")]
@@ -29,6 +33,9 @@ enum ResourceCommand {
         /// What it is: `kv` for values by key.
         #[arg(long, value_name = "KIND")]
         kind: ResourceKind,
+        /// The bytes of an asset, which never change.
+        #[arg(long, value_name = "PATH")]
+        file: Option<PathBuf>,
     },
     /// Let the functions of a tenant (`--tenant`) bind a resource, or change what they may do; needs the scope operate.
     ///
@@ -59,7 +66,7 @@ impl Resource {
     /// Asks and shows.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self.command {
-            ResourceCommand::Create { name, kind } => create(context, name, kind).await,
+            ResourceCommand::Create { name, kind, file } => create(context, name, kind, file).await,
             ResourceCommand::Grant { name, access } => grant(context, &name, access).await,
             ResourceCommand::Revoke { name } => revoke(context, &name).await,
             ResourceCommand::List => list(context).await,
@@ -67,10 +74,29 @@ impl Resource {
     }
 }
 
-async fn create(context: &Context, name: ResourceName, kind: ResourceKind) -> Result<Exit, Failure> {
-    let made: ResourceView = context.client()?.post("/v1/resources", &CreateResource { name, kind }).await?;
-    context.screen.result(&made, || format!("{} is there, of the kind {}", made.name, made.kind))?;
+async fn create(
+    context: &Context,
+    name: ResourceName,
+    kind: ResourceKind,
+    file: Option<PathBuf>,
+) -> Result<Exit, Failure> {
+    let client = context.client()?;
+    let made: ResourceView = match (kind == ResourceKind::Asset, file) {
+        (true, Some(file)) => assets::create(&client, &name, &file).await?,
+        (false, None) => client.post("/v1/resources", &CreateResource { name, kind }).await?,
+        (true, None) => return Err(assets::refused("an asset is made of a file: --file PATH")),
+        (false, Some(_)) => return Err(assets::refused("only an asset is made of a file: --kind asset")),
+    };
+    context
+        .screen
+        .result(&made, || format!("{} is there, of the kind {}{}", made.name, made.kind, said(&made)))?;
     Ok(Exit::Ok)
+}
+
+/// What an asset consists of.
+fn said(view: &ResourceView) -> String {
+    let content = view.content.map(|content| format!(", {} bytes, sha256 {}", content.bytes, content.digest));
+    content.unwrap_or_default()
 }
 
 async fn grant(context: &Context, name: &ResourceName, access: DataAccess) -> Result<Exit, Failure> {
@@ -137,18 +163,31 @@ fn text(items: &[ResourceView]) -> String {
         let access = |item: &ResourceView| item.access.map_or("-", DataAccess::as_str).to_owned();
         let rows: Vec<_> = items
             .iter()
-            .map(|item| vec![item.name.to_string(), item.kind.to_string(), access(item)])
+            .map(|item| vec![item.name.to_string(), item.kind.to_string(), access(item), content(item)])
             .collect();
-        return table(&["resource", "kind", "access"], &rows);
+        return columns(items, &["resource", "kind", "access", "content"], rows);
     }
     let rows: Vec<_> = items.iter().flat_map(grant_rows).collect();
-    table(&["resource", "kind", "tenant", "access", "since"], &rows)
+    columns(items, &["resource", "kind", "tenant", "access", "since", "content"], rows)
+}
+
+/// A table whose last column is there where one of the resources has content.
+fn columns(items: &[ResourceView], heads: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    let shown = heads.len() - usize::from(items.iter().all(|item| item.content.is_none()));
+    rows.iter_mut().for_each(|row| row.truncate(shown));
+    table(&heads[..shown], &rows)
+}
+
+/// Bytes of an asset and the beginning of its digest; `-` for what changes.
+fn content(item: &ResourceView) -> String {
+    item.content.map_or("-".to_owned(), |content| format!("{} B {}", content.bytes, content.digest.short()))
 }
 
 fn grant_rows(item: &ResourceView) -> Vec<Vec<String>> {
     let row = |tenant: &str, access: &str, since: &DateTime<Utc>| {
         let since = since.format("%Y-%m-%d %H:%M").to_string();
-        vec![item.name.to_string(), item.kind.to_string(), tenant.to_owned(), access.to_owned(), since]
+        let (name, kind) = (item.name.to_string(), item.kind.to_string());
+        vec![name, kind, tenant.to_owned(), access.to_owned(), since, content(item)]
     };
     if item.grants.is_empty() {
         return vec![row("-", "-", &item.created_at)];

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use mfaas_ident::{DataAccess, ResourceKind, ResourceName, TenantName};
+use mfaas_ident::{AssetContent, DataAccess, ResourceKind, ResourceName, TenantName};
 use mfaas_wire::{ResourceGrantView, ResourceView};
 use serde::Deserialize;
 
@@ -15,13 +15,14 @@ use crate::extract::{Path, Query};
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::responses::resources::{grant_view, resource_view};
+use crate::routes::demand_no_asset;
 use crate::state::App;
 
 #[derive(Template)]
 #[template(path = "resources.html")]
 struct ResourcesPage {
     frame: Frame,
-    kinds: &'static [ResourceKind],
+    kinds: Vec<ResourceKind>,
     rows: Vec<ResourceRow>,
     /// Behind which name the next page begins.
     next: Option<ResourceName>,
@@ -55,6 +56,8 @@ struct ResourcePage {
     frame: Frame,
     name: ResourceName,
     kind: ResourceKind,
+    /// Of an asset.
+    content: Option<AssetContent>,
     accesses: &'static [DataAccess],
     grants: Vec<GrantRow>,
     /// Behind which tenant the next page begins.
@@ -91,7 +94,8 @@ pub(super) async fn list(
     let found = app.catalog.resources(query.after.as_ref(), limits::CONSOLE_ROWS_MAX + 1, grants).await?;
     let views = found.into_iter().map(|(row, grants)| resource_view(row, grants).into());
     let (rows, next) = cut(views.collect(), |row: &ResourceRow| row.name.clone());
-    let page = ResourcesPage { frame: frame.at("resources"), kinds: &ResourceKind::ALL, rows, next };
+    let kinds = ResourceKind::ALL.into_iter().filter(|kind| demand_no_asset(*kind).is_ok()).collect();
+    let page = ResourcesPage { frame: frame.at("resources"), kinds, rows, next };
     html(&page, &page.frame.nonce)
 }
 
@@ -117,6 +121,7 @@ pub(super) async fn show(
         frame: frame.at("resources"),
         name: resource.name,
         kind: resource.kind,
+        content: resource.content,
         accesses: &DataAccess::ALL,
         grants,
         next,
@@ -140,6 +145,7 @@ pub(super) async fn create(
 ) -> Result<Response, Refusal> {
     let name: ResourceName = read(form.one("name")?)?;
     let kind = read(form.one("kind")?)?;
+    demand_no_asset(kind)?;
     app.catalog.create_resource(&caller.actor(), &name, kind).await?;
     Ok(page_of(&name))
 }

@@ -24,7 +24,9 @@ use crate::connections::Connection;
 use crate::extract::{Json, JsonList, Path, Query};
 use crate::issuing::stranger;
 use crate::refusal::Refusal;
-use crate::responses::artifacts::{KeyListQuery, artifact_response, envelope_response, key_list_response};
+use crate::responses::artifacts::{
+    KeyListQuery, artifact_response, asset_response, envelope_response, key_list_response,
+};
 use crate::state::App;
 use crate::token::Secret;
 
@@ -160,6 +162,12 @@ pub(super) async fn artifact(
         return Err(Refusal::not_found("such artifact"));
     }
     artifact_response(&app.blobs, &digest).await
+}
+
+/// The bytes of an asset of the site.
+pub(super) async fn asset(State(app): State<App>, Path(digest): Path<Digest>) -> Result<Response, Refusal> {
+    let content = app.catalog.asset(&digest).await?.ok_or_else(|| Refusal::not_found("such asset"))?;
+    asset_response(&app.blobs, &content).await
 }
 
 /// A statement by the digest of its envelope.

@@ -1,11 +1,12 @@
 //! Stored bytes as answers: artifacts, signed envelopes, lists of keys. Who may read them was decided before.
 
+use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use mfaas_blobs::Blobs;
 use mfaas_catalog::Catalog;
-use mfaas_ident::Digest;
+use mfaas_ident::{AssetContent, Digest};
 use mfaas_rules::limits::BINARY;
 use serde::Deserialize;
 
@@ -20,6 +21,13 @@ pub(crate) async fn artifact_response(blobs: &Blobs, digest: &Digest) -> Result<
         (ETAG, format!("\"{digest}\"")),
     ];
     Ok((headers, bytes).into_response())
+}
+
+/// The bytes of an asset, as a stream that breaks off where they are not those of its digest.
+pub(crate) async fn asset_response(blobs: &Blobs, content: &AssetContent) -> Result<Response, Refusal> {
+    let bytes = blobs.open_blob(&content.digest, content.bytes).await?;
+    let headers = [(CONTENT_TYPE, "application/octet-stream"), (CACHE_CONTROL, "private, no-store")];
+    Ok((headers, Body::from_stream(bytes)).into_response())
 }
 
 /// Which list of keys is wanted.

@@ -15,6 +15,7 @@ pub(crate) fn resource_view(row: Resource, grants: Vec<ResourceGrant>) -> Resour
     ResourceView {
         name: row.name,
         kind: row.kind,
+        content: row.content.map(Into::into),
         created_at: row.created_at,
         created_by: Some(sanitise_line(&row.created_by, ACTOR_BYTES_MAX)),
         access: None,

@@ -1,17 +1,15 @@
 //! Uploads: received as a stream, stored by digest, recorded once, followed by their events.
 //! Nothing here looks into an upload.
 
-use std::io;
 use std::time::SystemTime;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
 use http::{HeaderMap, StatusCode};
-use mfaas_blobs::{BlobError, Incoming};
 use mfaas_catalog::{Deployment, NewDeployment, Recorded};
 use mfaas_ident::{DeploymentId, FunctionName, TraceParent};
 use mfaas_rules::codes;
@@ -23,22 +21,18 @@ use mfaas_wire::{
     UPLOAD_BYTES_MAX,
 };
 use serde::Deserialize;
-use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
+use super::incoming::{publish, receive};
 use super::paging::{cursor, page, rows};
 use super::reviews::whole;
 use crate::caller::Caller;
 use crate::event_stream::Follow;
 use crate::extract::{Path, Query};
-use crate::limits::Deadlines;
 use crate::refusal::Refusal;
 use crate::shares::Taken;
 use crate::state::App;
 use crate::{limits, responses};
-
-/// What a caller is told of a blob store that fails.
-const STORE_AWAY: &str = "The blob store is not available.";
 
 /// Uploads the source of a function; answers before anything is compiled.
 #[utoipa::path(
@@ -65,7 +59,7 @@ pub(super) async fn create(
 ) -> Result<Response, Refusal> {
     let (key, began) = (idempotency_key(&headers)?, SystemTime::now());
     let place = trace_parent(&headers);
-    let incoming = receive(&app, &headers, body).await?;
+    let incoming = receive(&app, &headers, body, (UPLOAD_BYTES_MAX, too_large)).await?;
     let source_bytes = incoming.bytes();
     let new = NewDeployment {
         tenant: &caller.tenant,
@@ -124,86 +118,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     Err(Refusal::invalid("`Idempotency-Key` is given once and has 1 to 200 visible ASCII characters."))
 }
 
-/// Gives an upload its name, for good.
-async fn publish(app: &App, incoming: &Incoming) -> Result<(), Refusal> {
-    let unavailable = |cause: &dyn std::fmt::Display| Refusal::unavailable(STORE_AWAY, cause);
-    match timeout(limits::PUBLISH_TIME_MAX, app.blobs.publish(incoming)).await {
-        Ok(published) => published.map_err(|error| unavailable(&error)),
-        Err(elapsed) => Err(unavailable(&elapsed)),
-    }
-}
-
-/// Streams the body into the blob store under the byte budget.
-async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<Incoming, Refusal> {
-    let mut stream = Box::pin(in_time(body, &app.config.deadlines));
-    let announced = headers
-        .get(http::header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.parse::<u64>().ok());
-    if announced.is_some_and(|bytes| bytes > UPLOAD_BYTES_MAX) {
-        drain(&mut stream).await;
-        return Err(too_large());
-    }
-    match app.blobs.receive(&mut stream, UPLOAD_BYTES_MAX).await {
-        Ok(incoming) if incoming.bytes() == 0 => {
-            // An error leaves it to the sweep.
-            let _ = app.blobs.discard(&incoming).await;
-            Err(Refusal::invalid("The upload is empty."))
-        }
-        Ok(incoming) => Ok(incoming),
-        Err(BlobError::TooLarge { .. }) => {
-            drain(&mut stream).await;
-            Err(too_large())
-        }
-        Err(BlobError::Source(cause)) if is_late(&*cause) => {
-            Err(Refusal::slow("The upload came too slowly."))
-        }
-        Err(BlobError::Source(cause)) => Err(Refusal::invalid("The upload broke off.").because(cause)),
-        Err(error) => Err(Refusal::unavailable(STORE_AWAY, error)),
-    }
-}
-
-/// What [`in_time`] says of a sender.
-fn is_late(cause: &(dyn std::error::Error + 'static)) -> bool {
-    cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-}
-
 fn too_large() -> Refusal {
     Refusal::new(codes::MF0101, format!("The upload is larger than {UPLOAD_BYTES_MAX} bytes."))
-}
-
-/// The body's pieces; a sender that pauses too long, or takes too long in all, has had its time.
-fn in_time(body: Body, deadlines: &Deadlines) -> impl Stream<Item = io::Result<Bytes>> + use<> {
-    let (ends_at, pause_max) = (Instant::now() + deadlines.upload, deadlines.body_pause);
-    let mut stream = body.into_data_stream();
-    async_stream::stream! {
-        loop {
-            match timeout_at(ends_at.min(Instant::now() + pause_max), stream.next()).await {
-                Ok(None) => return,
-                Ok(Some(piece)) => yield piece.map_err(io::Error::other),
-                Err(_) => {
-                    yield Err(io::Error::from(io::ErrorKind::TimedOut));
-                    return;
-                }
-            }
-        }
-    }
-}
-
-/// Reads on for a while and throws it away: a client that is still sending does not read the
-/// answer, and a connection that is closed on it looks like a fault of the network.
-async fn drain(stream: &mut (impl Stream<Item = io::Result<Bytes>> + Unpin)) {
-    let reading = async {
-        let mut bytes_left = limits::DRAIN_BYTES_MAX;
-        while let Some(Ok(piece)) = stream.next().await {
-            bytes_left = bytes_left.saturating_sub(piece.len() as u64);
-            if bytes_left == 0 {
-                return;
-            }
-        }
-    };
-    // Being done and being out of time are the same here.
-    let _ = timeout(limits::DRAIN_TIME_MAX, reading).await;
 }
 
 /// One deployment.

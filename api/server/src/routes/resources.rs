@@ -1,13 +1,16 @@
 //! Resources over REST: data of the site that functions bind, and which tenants may.
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::StatusCode;
-use mfaas_ident::{ResourceName, TenantName};
+use http::{HeaderMap, StatusCode};
+use mfaas_ident::{ASSET_BYTES_MAX, AssetContent, Digest, ResourceKind, ResourceName, TenantName};
+use mfaas_rules::codes;
 use mfaas_wire::schema;
-use mfaas_wire::{CreateResource, GrantResource, Page, Removed, ResourceGrantView, ResourceView};
+use mfaas_wire::{CreateResource, GrantResource, Page, Problem, Removed, ResourceGrantView, ResourceView};
 use serde::Deserialize;
 
+use super::incoming::{publish, receive};
 use super::paging::{page, rows};
 use crate::caller::Sight;
 use crate::extract::{Json, Path, Query};
@@ -68,9 +71,73 @@ pub(super) async fn create(
     sight: Sight,
     Json(body): Json<CreateResource>,
 ) -> Result<Response, Refusal> {
+    demand_no_asset(body.kind)?;
     let (row, is_new) = app.catalog.create_resource(&sight.actor(), &body.name, body.kind).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, axum::Json(resource_view(row, Vec::new()))).into_response())
+}
+
+/// Refuses to make an asset without bytes.
+pub(crate) fn demand_no_asset(kind: ResourceKind) -> Result<(), Refusal> {
+    match kind {
+        ResourceKind::Asset => Err(Refusal::new(codes::MF1221, "An asset comes with its bytes.")),
+        ResourceKind::Kv
+        | ResourceKind::Cache
+        | ResourceKind::Object
+        | ResourceKind::Volume
+        | ResourceKind::Http
+        | ResourceKind::Secret => Ok(()),
+    }
+}
+
+/// What the bytes of an asset have to be.
+#[derive(Debug, Deserialize)]
+pub(super) struct AssetQuery {
+    digest: Digest,
+}
+
+/// Makes an asset of the body, which never changes. The same again changes nothing.
+#[utoipa::path(
+    put, path = "/v1/resources/{name}/asset", tag = "operation", operation_id = "create_asset",
+    params(
+        ("name" = inline(schema::ResourceName), Path, description = "Its name, which is never used for anything else"),
+        ("digest" = inline(schema::Digest), Query, description = "SHA-256 of the body"),
+    ),
+    request_body(content = inline(schema::Binary), content_type = "application/octet-stream", description = "At most 254 MiB"),
+    responses(
+        (status = 200, description = "It was there already", body = ResourceView),
+        (status = 201, body = ResourceView),
+        (status = 409, description = "The name has other bytes, or is a resource's of another kind (MF0908)", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "It is empty or too large, or is not what the digest says (MF1221)", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn create_asset(
+    State(app): State<App>,
+    sight: Sight,
+    Path(name): Path<ResourceName>,
+    Query(query): Query<AssetQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let incoming = receive(&app, &headers, body, (ASSET_BYTES_MAX, too_large)).await?;
+    let content = AssetContent { digest: incoming.digest(), bytes: incoming.bytes() };
+    let made = if content.digest == query.digest {
+        app.catalog.create_asset(&sight.actor(), &name, content, publish(&app, &incoming)).await
+    } else {
+        Err(Refusal::new(codes::MF1221, format!("What arrived has the SHA-256 {}.", content.digest)))
+    };
+    if !matches!(made, Ok((_, true)))
+        && let Err(error) = app.blobs.discard(&incoming).await
+    {
+        tracing::warn!(%error, "an asset that was not made is left to the sweep");
+    }
+    let (row, is_new) = made?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, axum::Json(resource_view(row, Vec::new()))).into_response())
+}
+
+fn too_large() -> Refusal {
+    Refusal::new(codes::MF1221, format!("The asset is larger than {ASSET_BYTES_MAX} bytes."))
 }
 
 /// What part of the list is wanted.

@@ -168,3 +168,35 @@ async fn an_operator_makes_and_grants_in_the_console() {
     assert_eq!(send(revocation, &[]).await.header("location"), "/resources/links");
     assert_eq!(server.db.sql("SELECT count(*) FROM resource_grants"), "0");
 }
+
+/// An asset is made of a body whose digest was announced, and never of anything else.
+#[tokio::test]
+async fn an_asset_is_made_of_the_bytes_that_were_announced() {
+    let server = Server::start().await;
+    let operator = server.token_of("site", Role::Operator).await;
+    let viewer = server.token_of("a", Role::Viewer).await;
+    let (bytes, digest) = (b"model".to_vec(), mfaas_ident::Digest::of(b"model"));
+    let put = async |token: &str, digest: &str, bytes: &[u8]| {
+        let path = format!("/v1/resources/model/asset?digest={digest}");
+        server.send(server.request("PUT", &path, token).body(bytes.to_vec())).await
+    };
+    let announced = digest.to_string();
+    assert_eq!(put(&viewer, &announced, &bytes).await.code(), "MF0902");
+    let other = put(&operator, &announced, b"other").await;
+    assert_eq!((other.status, other.code().as_str()), (422, "MF1221"), "{other:?}");
+    assert_eq!(put(&operator, &mfaas_ident::Digest::of(b"").to_string(), b"").await.status, 400);
+    assert_eq!(put(&operator, "abc", &bytes).await.code(), "MF0904");
+    let bare = create(&server, &operator, &json!({"name": "model", "kind": "asset"})).await;
+    assert_eq!((bare.status, bare.code().as_str()), (422, "MF1221"), "{bare:?}");
+    assert_eq!(server.get("/v1/resources", &operator).await.json()["items"], json!([]), "nothing was made");
+    let made = put(&operator, &announced, &bytes).await;
+    assert_eq!((made.status, &made.json()["content"]), (201, &json!({"digest": announced, "bytes": 5})));
+    assert_eq!(put(&operator, &announced, &bytes).await.status, 200, "the same again");
+    let other = put(&operator, &mfaas_ident::Digest::of(b"other").to_string(), b"other").await;
+    assert_eq!((other.status, other.code().as_str()), (409, "MF0908"), "{other:?}");
+    let listed = server.get("/v1/resources", &operator).await.json();
+    assert_eq!(listed["items"][0]["content"]["digest"], json!(announced), "{listed}");
+    let cookie = sign_in(&server, &operator).await;
+    let shown = page(&server, "/resources/model", &cookie).await;
+    assert!(shown.body.contains(&announced), "{shown:?}");
+}

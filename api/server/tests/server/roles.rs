@@ -73,6 +73,7 @@ const MATRIX: &[(&str, &str, Credential, &str, u16)] = &[
     ("DELETE", "/v1/bans/{id}", Token, "oab", 404),
     ("GET", "/v1/resources", Token, "vdroab", 200),
     ("POST", "/v1/resources", Token, "oab", 415),
+    ("PUT", "/v1/resources/{name}/asset", Token, "oab", 400),
     ("GET", "/v1/resources/{name}/grants", Token, "oab", 404),
     ("PUT", "/v1/resources/{name}/grants/{tenant}", Token, "oab", 415),
     ("DELETE", "/v1/resources/{name}/grants/{tenant}", Token, "oab", 404),

@@ -1,10 +1,11 @@
 use std::ops::Range;
 
-use super::{CALL_MEMORY, CODE, CONSTANTS, DATA, GUARD_END, LOWEST, confirm};
+use super::{ASSETS, CALL_MEMORY, CODE, CONSTANTS, DATA, GUARD_END, LOWEST, confirm};
 use crate::maps::Mapping;
 
 const BYTES: usize = 16 << 20;
-const BANKS: [Range<usize>; 3] = [CODE..CODE + BYTES, DATA..DATA + BYTES, CONSTANTS..CONSTANTS + BYTES];
+const BANKS: [Range<usize>; 4] =
+    [CODE..CODE + BYTES, ASSETS..ASSETS + BYTES, DATA..DATA + BYTES, CONSTANTS..CONSTANTS + BYTES];
 const CALLS: Range<usize> = CALL_MEMORY..CALL_MEMORY + BYTES;
 /// Inside of the call memory: an arena between two guards, the last of which goes on behind it.
 const ARENA: Range<usize> = CALL_MEMORY + (1 << 16)..CALL_MEMORY + (2 << 16);
@@ -21,12 +22,14 @@ fn worker() -> Vec<Mapping> {
     vec![
         mapping(LOWEST..CODE, "p"),
         mapping(BANKS[0].clone(), "rx"),
-        mapping(BANKS[0].end..DATA, "p"),
+        mapping(BANKS[0].end..ASSETS, "p"),
+        mapping(BANKS[1].clone(), "r"),
+        mapping(BANKS[1].end..DATA, "p"),
         mapping(DATA..page, "rp"),
-        mapping(page..BANKS[1].end, "rwp"),
-        mapping(BANKS[1].end..CONSTANTS, "p"),
-        mapping(BANKS[2].clone(), "r"),
-        mapping(BANKS[2].end..ARENA.start, "p"),
+        mapping(page..BANKS[2].end, "rwp"),
+        mapping(BANKS[2].end..CONSTANTS, "p"),
+        mapping(BANKS[3].clone(), "r"),
+        mapping(BANKS[3].end..ARENA.start, "p"),
         mapping(ARENA, "rwp"),
         mapping(ARENA.end..GUARD_END, "p"),
         mapping(GUARD_END + 4096..GUARD_END + 8192, "rwxp"),
@@ -51,7 +54,7 @@ fn what_holds_nothing_yet_is_not_open() {
     worker.insert(1, mapping(code.start..border, "rx"));
     assert_eq!(confirmed(&worker), Ok(()));
     for mapping in &mut worker {
-        mapping.read &= mapping.range.start != BANKS[2].start;
+        mapping.read &= ![BANKS[1].start, BANKS[3].start].contains(&mapping.range.start);
     }
     assert_eq!(confirmed(&worker), Ok(()));
 }
@@ -93,7 +96,7 @@ fn nothing_else_may_lie_there() {
 #[test]
 fn a_mapping_does_not_reach_over_the_end_of_a_bank() {
     let mut list = worker();
-    list[4].range.end += 4096;
-    list[5].range.start += 4096;
+    list[6].range.end += 4096;
+    list[7].range.start += 4096;
     assert!(confirmed(&list).is_err());
 }

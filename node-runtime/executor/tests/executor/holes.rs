@@ -24,7 +24,7 @@ static HOSTS: AtomicU64 = AtomicU64::new(0);
 #[test]
 fn room_that_was_never_readied_holds_no_instructions() {
     let _alone = Fixture::alone();
-    let geometry = SlabGeometry { bank_bytes: PIECES * PIECE, slots: 64 };
+    let geometry = SlabGeometry { bank_bytes: PIECES * PIECE, asset_bytes: 0, slots: 64 };
     let mut writer = SlabWriter::new(geometry, Verification::Required).expect("a slab");
     let slot = writer.load(sealed(toolchain::prober())).expect("it loads").slot;
     let slab = Slab::map(writer.finish()).expect("the window is free");
@@ -50,7 +50,7 @@ fn room_that_was_never_readied_holds_no_instructions() {
 #[test]
 fn a_worker_executes_what_was_readied_after_it_began() {
     let _alone = Fixture::alone();
-    let geometry = SlabGeometry { bank_bytes: PIECES * PIECE, slots: 64 };
+    let geometry = SlabGeometry { bank_bytes: PIECES * PIECE, asset_bytes: 0, slots: 64 };
     let mut writer = SlabWriter::new(geometry, Verification::Required).expect("a slab");
     let slab = Slab::map(writer.fd()).expect("the window is free");
     let memory = MemoryLimit::from_bytes(4 << 20).expect("a multiple of a page");

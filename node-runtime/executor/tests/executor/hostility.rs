@@ -257,7 +257,7 @@ fn leave(writer: &mut SlabWriter, slot: u32) {
 }
 
 fn writer() -> SlabWriter {
-    let geometry = SlabGeometry { bank_bytes: 4 << 20, slots: 64 };
+    let geometry = SlabGeometry { bank_bytes: 4 << 20, asset_bytes: 0, slots: 64 };
     SlabWriter::new(geometry, Verification::Waived).expect("a slab")
 }
 

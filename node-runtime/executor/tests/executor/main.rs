@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "a test")]
 #![allow(unsafe_code, reason = "the watcher sends a signal to one thread")]
 
+mod assets;
 mod ends;
 mod holes;
 mod hostility;
@@ -114,7 +115,7 @@ fn images_are_written() {
 
 /// A slab with these images, which nobody writes any more. The hostile image does not verify.
 fn slab(images: &[&[u8]]) -> Slab {
-    let geometry = SlabGeometry { bank_bytes: 16 << 20, slots: 64 };
+    let geometry = SlabGeometry { bank_bytes: 16 << 20, asset_bytes: 0, slots: 64 };
     let verified = [toolchain::tenant, toolchain::waiter];
     let verify = images.iter().all(|image| verified.iter().any(|one| one() == *image));
     let verification = if verify { Verification::Required } else { Verification::Waived };

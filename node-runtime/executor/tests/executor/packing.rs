@@ -13,7 +13,7 @@ const LINE_BYTES: usize = 64;
 const CODE: usize = 256 << 20;
 /// `int3`.
 const TRAP: u8 = 0xcc;
-const GEOMETRY: SlabGeometry = SlabGeometry { bank_bytes: 16 << 20, slots: 16 };
+const GEOMETRY: SlabGeometry = SlabGeometry { bank_bytes: 16 << 20, asset_bytes: 0, slots: 16 };
 
 /// A slab whose bytes are looked at, as anybody can who was given its memory.
 struct Looked(SlabWriter);

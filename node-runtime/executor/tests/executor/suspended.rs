@@ -197,7 +197,7 @@ fn what_was_put_aside_comes_back_to_its_own_image_alone() {
 #[test]
 fn a_call_does_not_outlive_its_image() {
     let alone = Fixture::alone();
-    let geometry = mfaas_executor::SlabGeometry { bank_bytes: 16 << 20, slots: 4 };
+    let geometry = mfaas_executor::SlabGeometry { bank_bytes: 16 << 20, asset_bytes: 0, slots: 4 };
     let verification = mfaas_executor::Verification::Required;
     let mut writer = mfaas_executor::SlabWriter::new(geometry, verification).expect("a slab");
     let waiter = crate::sealed(toolchain::waiter());

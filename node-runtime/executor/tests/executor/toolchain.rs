@@ -47,6 +47,13 @@ pub(crate) fn sample() -> &'static [u8] {
     IMAGE.get_or_init(|| verified("sample"))
 }
 
+/// The image of `tests/functions/reader.rs`, which verifies.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn reader() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| verified("reader"))
+}
+
 /// The image of `tests/functions/services.rs`, which verifies.
 #[allow(dead_code, reason = "of the test programs that share this file one asks")]
 pub(crate) fn services() -> &'static [u8] {

@@ -8,6 +8,7 @@ pub struct Call {
     pub arena_bytes: usize,
     pub request: Request,
     pub response: Response,
+    pub assets: *const [Span; 16],
 }
 
 #[repr(C)]

@@ -30,7 +30,7 @@ pub(crate) struct Answer {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let geometry = SlabGeometry { bank_bytes: 16 << 20, slots: 64 };
+        let geometry = SlabGeometry { bank_bytes: 16 << 20, asset_bytes: 0, slots: 64 };
         let mut writer = SlabWriter::new(geometry, Verification::Waived).expect("a slab");
         for (slot, image) in [(TENANT, toolchain::tenant()), (HOSTILE, toolchain::hostile())] {
             let loaded = writer.load(sealed_copy(image).expect("a memfd")).expect("the function loads");

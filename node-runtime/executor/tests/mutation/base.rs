@@ -33,7 +33,7 @@ pub(crate) struct Base {
 
 impl Base {
     pub(crate) fn new(name: &'static str, file: &[u8], requests: &[&[u8]]) -> Self {
-        let geometry = SlabGeometry { bank_bytes: BANK, slots: SLOTS };
+        let geometry = SlabGeometry { bank_bytes: BANK, asset_bytes: 0, slots: SLOTS };
         let mut writer = SlabWriter::new(geometry, Verification::Required).expect("a slab");
         let loaded = writer.load(sealed_copy(file).expect("a memfd")).expect("it verifies");
         let slab = File::from(writer.finish());

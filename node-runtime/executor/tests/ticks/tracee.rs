@@ -127,7 +127,7 @@ pub(crate) fn expected(letter: u8) -> Status {
 }
 
 fn executor() -> Executor {
-    let geometry = SlabGeometry { bank_bytes: 16 << 20, slots: 64 };
+    let geometry = SlabGeometry { bank_bytes: 16 << 20, asset_bytes: 0, slots: 64 };
     let mut writer = SlabWriter::new(geometry, Verification::Required).expect("a slab");
     let image = sealed_copy(toolchain::services()).expect("a memfd");
     assert_eq!(writer.load(image).expect("it verifies").slot, 0);

@@ -5,18 +5,22 @@
 //! answering, unless it is revoked, or was signed by a key that counts no more: after a leak its author is unknown.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Instant, SystemTime};
 
 use mfaas_attest::{ServedFunction, ServingSet, Trust, Verified};
 use mfaas_delivery::{Availability, RefusedVersion};
-use mfaas_ident::{AliasName, Digest, Epoch, TraceParent, VersionNumber};
-use mfaas_rules::codes;
+use mfaas_ident::{AliasName, AssetContent, Binding, Digest, Epoch, TraceParent, VersionNumber};
+use mfaas_rules::{Code, codes};
 use mfaas_trace::Work;
+use tokio::sync::Mutex;
 use tokio::task;
 
 use crate::function_tree::{FunctionTree, Name, Walk};
-use crate::image::{self, ARTIFACT_BYTES_MAX, ImageKey, MachineCode, STATEMENT_BYTES_MAX, VerifiedImage};
+use crate::image::{
+    self, ARTIFACT_BYTES_MAX, ImageAsset, ImageKey, MachineCode, STATEMENT_BYTES_MAX, VerifiedImage,
+};
 use crate::meters;
 use crate::refused::Refused;
 use crate::serving::{Awaited, Dispatcher, Route, RouteChange, Stalled};
@@ -70,6 +74,11 @@ struct Missing {
     again: bool,
 }
 
+/// What may be had later.
+fn again(code: Code, message: String) -> Missing {
+    Missing { refused: Refused::new(code, message), again: true }
+}
+
 impl From<Refused> for Missing {
     fn from(refused: Refused) -> Self {
         Self { refused, again: false }
@@ -80,7 +89,10 @@ impl Loaded {
     /// Artifacts and statements that are in use.
     fn digests(&self) -> impl Iterator<Item = Digest> {
         let images = self.functions.values().flat_map(|route| route.images.values());
-        images.flat_map(|image| [image.key().digest, image.key().statement])
+        images.flat_map(|image| {
+            let assets = image.assets().iter().map(|asset| asset.content.digest);
+            [image.key().digest, image.key().statement].into_iter().chain(assets)
+        })
     }
 
     /// Where every alias leads.
@@ -319,6 +331,7 @@ impl Reconciler {
             set: Arc::clone(set),
             trust: Arc::clone(trust),
             minimum: self.dispatcher.minimum(),
+            assets: Arc::default(),
         };
         let mut good = Good::new();
         let mut found = |key: ImageKey, obtained: Obtained| match obtained {
@@ -368,7 +381,23 @@ impl Reconciler {
         while let Some(joined) = obtaining.join_next_with_id().await {
             ended(joined, &mut keys, &mut found);
         }
+        self.hold_grants(wanted, &mut good, exceptions);
         good
+    }
+
+    /// Leaves out what reads an asset that its tenant is not granted.
+    fn hold_grants(&self, wanted: &Wanted<'_>, good: &mut Good, exceptions: &mut Exceptions) {
+        for (name, function) in wanted {
+            let (Some(function), Some(images)) = (function, good.get_mut(*name)) else { continue };
+            images.retain(|_, image| match demand_assets(function, image) {
+                Ok(()) => true,
+                Err(refused) => {
+                    self.warn_once(image.key(), &refused);
+                    note(exceptions, image.key(), refused.into());
+                    false
+                }
+            });
+        }
     }
 
     /// What is tried again every few seconds is logged once.
@@ -408,6 +437,8 @@ struct Source {
     trust: Arc<Trust>,
     /// The least that an image must be.
     minimum: MachineCode,
+    /// Held by whoever has an asset in memory.
+    assets: Arc<Mutex<()>>,
 }
 
 /// Whatever became of a task, its version is found or missing.
@@ -449,6 +480,7 @@ impl Source {
         let began = Instant::now();
         let (artifact, _) = self.blob(key, Kind::Artifact).await?;
         let (statement, trace_parent) = self.blob(key, Kind::Statement).await?;
+        let source = self.clone();
         let (set, key, trust, minimum) = (self.set, key.clone(), self.trust, self.minimum);
         // Hashing and decoding a whole image takes milliseconds: not on the threads that answer calls.
         let verified =
@@ -456,13 +488,58 @@ impl Source {
                 .await;
         match verified {
             Ok(verified) => {
+                let image = verified?.traced(trace_parent);
+                let files = source.asset_files(image.assets()).await?;
                 meters::version_obtained(began.elapsed());
-                Ok(Arc::new(verified?.traced(trace_parent)))
+                Ok(Arc::new(image.with_asset_files(files)))
             }
             Err(e) => {
                 Err(Refused::new(codes::MF0708, format!("the inspection did not end well: {e}")).into())
             }
         }
+    }
+
+    /// Files with the bytes of assets: from the cache, else from the server. One at a time: they are large.
+    async fn asset_files(&self, assets: &[ImageAsset]) -> Result<Vec<File>, Missing> {
+        let mut files = Vec::new();
+        for ImageAsset { content, .. } in assets {
+            let _alone = self.assets.lock().await;
+            if let Some(file) = self.cached_asset(*content).await? {
+                files.push(file);
+                continue;
+            }
+            self.fetch_asset(*content).await?;
+            let file = self.cached_asset(*content).await?;
+            let lost = || again(codes::MF0709, format!("the asset {} is not kept", content.digest));
+            files.push(file.ok_or_else(lost)?);
+        }
+        Ok(files)
+    }
+
+    async fn cached_asset(&self, content: AssetContent) -> Result<Option<File>, Missing> {
+        let state = self.state.clone();
+        let read = task::spawn_blocking(move || state.asset(&content)).await;
+        let read = read.map_err(|e| again(codes::MF0709, format!("an asset was not read: {e}")))?;
+        read.map_err(|e| again(codes::MF0709, e.to_string()))
+    }
+
+    async fn fetch_asset(&self, AssetContent { digest, bytes }: AssetContent) -> Result<(), Missing> {
+        if self.is_cordoned {
+            return Err(again(codes::MF0711, format!("{digest} is new, and the node is cordoned")));
+        }
+        let most = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let fetched = self.upstream.asset(digest, most).await;
+        let fetched = fetched.map_err(|e| again(e.code().unwrap_or(codes::MF0607), e.to_string()))?;
+        let state = self.state.clone();
+        let kept = task::spawn_blocking(move || {
+            let found = Digest::of(&fetched);
+            if found != digest {
+                let message = format!("what the server gave for {digest} has the digest {found}");
+                return Err(again(codes::MF0704, message));
+            }
+            state.store_blob(&fetched).map_err(|e| again(codes::MF0709, e.to_string()))
+        });
+        kept.await.map_err(|e| again(codes::MF0709, format!("an asset was not kept: {e}")))?
     }
 
     /// Bytes by digest: from the cache, else from the server, hashed in both cases.
@@ -472,7 +549,6 @@ impl Source {
             Kind::Artifact => key.digest,
             Kind::Statement => key.statement,
         };
-        let again = |code, message: String| Missing { refused: Refused::new(code, message), again: true };
         let cached = self.state.blob(digest).map_err(|e| again(codes::MF0709, e.to_string()))?;
         if let Some(bytes) = cached {
             return Ok((bytes, None));
@@ -530,7 +606,22 @@ fn plan(
 /// Whether an image that the set names no more may answer for an alias: only while the set says that it is not revoked.
 fn goes_on(function: &ServedFunction, image: &VerifiedImage) -> bool {
     let key = image.key();
-    function.tells_of(key.version) && !function.revoked.contains(&key.digest)
+    let is_granted = demand_assets(function, image).is_ok();
+    function.tells_of(key.version) && !function.revoked.contains(&key.digest) && is_granted
+}
+
+/// What a function binds of assets it reads without asking: where one is not granted any more, it is not served.
+fn demand_assets(function: &ServedFunction, image: &VerifiedImage) -> Result<(), Refused> {
+    for asset in image.assets() {
+        let binding = image.bindings().get(asset.place).and_then(Binding::resource);
+        let resource = binding.map(|binding| &binding.resource);
+        if !resource.is_some_and(|resource| function.resources.contains_key(resource)) {
+            let name = resource.map_or_else(String::new, ToString::to_string);
+            let message = format!("the asset `{name}` of {} is not granted to its tenant", image.key());
+            return Err(Refused::new(codes::MF1201, message));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

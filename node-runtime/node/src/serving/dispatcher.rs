@@ -114,7 +114,7 @@ impl Numbers {
             pool: self.pools.of(served.terms.class).of(served.id, tenant, image),
             budget: served.terms.budget,
             idempotent: image.declared().idempotent,
-            bytes: image.bank_bytes(),
+            bytes: image.resident_bytes(),
             residency: Residency::Preloaded,
         };
         (served, terms)

@@ -4,21 +4,25 @@
 //! does not answer in time, breaks the protocol or ends is not used again: its slabs are as good as
 //! lost, and the holder of this starts another with new slabs.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_ident::sanitise_line;
-use mfaas_ring::loading::{FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, receive, send};
+use mfaas_ring::loading::{
+    AssetRow, FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, receive, send,
+};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 
 use super::process::StartError;
-use crate::image::VerifiedImage;
+use crate::image::{ImageAsset, VerifiedImage};
 
-/// The longest that one answer may take: linking the largest admissible image takes some 50 ms.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// The longest that one answer may take: linking the largest admissible image takes some 50 ms, reading and hashing
+/// the largest assets some seconds.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A running loader. Dropping it ends the process; workers that mapped a slab keep it.
 #[derive(Debug)]
@@ -96,7 +100,7 @@ impl Loader {
 
     /// Makes an empty slab; its memory, for workers to map. `verified`: images must pass the verifier.
     pub(crate) fn open(&mut self, slab: u32, verified: bool) -> Result<OwnedFd, LoadError> {
-        match self.ask(&LoaderRequest::Open { slab, verified }, None)? {
+        match self.ask(&LoaderRequest::Open { slab, verified }, &[])? {
             (LoaderAnswer::Opened { slab: opened }, Some(memory)) if opened == slab => Ok(memory),
             other => Err(self.not_done(other)),
         }
@@ -104,7 +108,7 @@ impl Loader {
 
     /// Gives up a slab that no worker maps any more.
     pub(crate) fn close(&mut self, slab: u32) -> Result<(), LoadError> {
-        match self.ask(&LoaderRequest::Close { slab }, None)? {
+        match self.ask(&LoaderRequest::Close { slab }, &[])? {
             (LoaderAnswer::Closed { slab: closed }, None) if closed == slab => Ok(()),
             other => Err(self.not_done(other)),
         }
@@ -112,8 +116,13 @@ impl Loader {
 
     /// Makes an image resident.
     pub(crate) fn load(&mut self, slab: u32, image: &VerifiedImage) -> Result<Resident, LoadError> {
-        let request = LoaderRequest::Load { slab, digest: image.key().digest.to_string() };
-        match self.ask(&request, Some(image.memory()))? {
+        let row =
+            |asset: &ImageAsset| AssetRow { place: asset.place, digest: asset.content.digest.to_string() };
+        let assets = image.assets().iter().map(row).collect();
+        let request = LoaderRequest::Load { slab, digest: image.key().digest.to_string(), assets };
+        let files = image.asset_files().iter().map(File::as_fd);
+        let descriptors: Vec<_> = std::iter::once(image.memory()).chain(files).collect();
+        match self.ask(&request, &descriptors)? {
             (LoaderAnswer::Loaded { slot, bytes, address }, None) => Ok(Resident { slot, bytes, address }),
             other => Err(self.not_done(other)),
         }
@@ -121,7 +130,7 @@ impl Loader {
 
     /// Takes away an image that no worker has a call of. With the answer traps stand in its place.
     pub(crate) fn unload(&mut self, slab: u32, slot: u32) -> Result<(), LoadError> {
-        match self.ask(&LoaderRequest::Unload { slab, slot }, None)? {
+        match self.ask(&LoaderRequest::Unload { slab, slot }, &[])? {
             (LoaderAnswer::Unloaded { slot: gone }, None) if gone == slot => Ok(()),
             other => Err(self.not_done(other)),
         }
@@ -129,7 +138,7 @@ impl Loader {
 
     /// Frees the room of an image that was taken away.
     pub(crate) fn reclaim(&mut self, slab: u32, slot: u32) -> Result<(), LoadError> {
-        match self.ask(&LoaderRequest::Reclaim { slab, slot }, None)? {
+        match self.ask(&LoaderRequest::Reclaim { slab, slot }, &[])? {
             (LoaderAnswer::Reclaimed { slot: free }, None) if free == slot => Ok(()),
             other => Err(self.not_done(other)),
         }
@@ -138,7 +147,7 @@ impl Loader {
     fn ask(
         &mut self,
         request: &LoaderRequest,
-        with: Option<BorrowedFd<'_>>,
+        with: &[BorrowedFd<'_>],
     ) -> Result<(LoaderAnswer, Option<OwnedFd>), LoadError> {
         if self.broken {
             return Err(LoadError::Gone("it broke before".to_owned()));
@@ -193,7 +202,8 @@ fn end(child: &mut Child) {
 /// The next answer; a loader that is gone is an error too.
 fn await_answer(from: &OwnedFd) -> Result<(LoaderAnswer, Option<OwnedFd>), String> {
     match receive(from) {
-        Ok(Some(answer)) => Ok(answer),
+        Ok(Some((answer, mut descriptors))) if descriptors.len() < 2 => Ok((answer, descriptors.pop())),
+        Ok(Some(_)) => Err("an answer with more descriptors than one".to_owned()),
         Ok(None) => Err("it ended".to_owned()),
         Err(error) => Err(error.to_string()),
     }

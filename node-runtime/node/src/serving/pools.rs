@@ -14,7 +14,7 @@ use mfaas_dispatch::{FunctionId, PoolKey, PoolKind, TenantId};
 use mfaas_ident::Class;
 use mfaas_ident::{Isolation, TenantName};
 
-use super::windows::{Fill, Windows};
+use super::windows::{Fill, Wanted, Windows};
 use crate::image::{MachineCode, VerifiedImage};
 
 /// The longest budget of a short call: what a neighbour in a shared pool may have to wait for.
@@ -80,7 +80,8 @@ impl Pools {
     pub(super) fn of(&mut self, function: FunctionId, tenant: TenantId, image: &VerifiedImage) -> PoolKey {
         let (key, isolation) = (image.key(), image.declared().isolation);
         let own = !self.shared || isolation == Isolation::Process || self.isolated.contains(&key.tenant);
-        let slab = self.windows.place(function, tenant, image.code(), own, image.bank_bytes());
+        let wanted = Wanted { bytes: image.bank_bytes(), assets: image.assets() };
+        let slab = self.windows.place(function, tenant, image.code(), own, wanted);
         let short = u128::from(image.terms().budget.as_micros()) <= SHORT_BUDGET_MAX.as_micros();
         PoolKey { slab, kind: if short { PoolKind::Short } else { PoolKind::Long } }
     }

@@ -48,7 +48,7 @@ fn budget_us() -> u32 {
 }
 
 /// Small, so that its memory can be looked through.
-const SLAB: SlabGeometry = SlabGeometry { bank_bytes: 32 << 20, slots: 16 };
+const SLAB: SlabGeometry = SlabGeometry { bank_bytes: 32 << 20, asset_bytes: 0, slots: 16 };
 
 fn preload() -> Preload {
     Preload {

@@ -25,6 +25,14 @@ pub const IMAGE_END: u64 = CONSTANTS_START + TABLES_START;
 /// Bytes of each of code, data and constants in the window of a worker. One image may fill it.
 pub const BANK_BYTES: u64 = TABLES_START;
 
+/// Where the assets that functions read begin, in bytes from the window's first: no part of any image is
+/// there, whose tables stay in the file.
+pub const ASSETS_START: u64 = TABLES_START;
+
+/// Bytes of all assets in a window. Two MiB short of a power of two, so that a mask bounds what of them a
+/// worker opens.
+pub const ASSETS_BYTES: u64 = (256 << 20) - (2 << 20);
+
 /// Images in a window that tenants share, and in one of a tenant's own, at most.
 pub const SHARED_IMAGES_MAX: usize = 1 << 17;
 /// See [`SHARED_IMAGES_MAX`].
@@ -127,5 +135,6 @@ SECTIONS {
 }
 ";
 
+const _: () = assert!(ASSETS_START + ASSETS_BYTES < DATA_START);
 const _: () =
     assert!(TABLES_START == 0x3000_0000 && DATA_START == 0x4000_0000 && CONSTANTS_START == 0x7000_0000);

@@ -116,8 +116,17 @@ const MADV_DONTNEED: u32 = 4;
 pub const CODE_START: u64 = 256 << 20;
 /// Where its constants begin.
 pub const CONSTANTS_START: u64 = 2 << 30;
-/// Less than that of either can be opened: it ends before what a function may write. A power of two.
+/// Less than that of them can be opened: it ends before what a function may write. A power of two.
 pub const OPENED_BYTES_MAX: u64 = 1 << 30;
+/// All code that can be opened: it ends before the assets, which are never code. Half of a GiB, and half of
+/// that.
+pub const CODE_BYTES_MAX: u64 = HALF_BYTES + QUARTER_BYTES;
+const HALF_BYTES: u64 = 512 << 20;
+const QUARTER_BYTES: u64 = 256 << 20;
+/// Where the assets that functions read begin.
+pub const ASSETS_START: u64 = 1 << 30;
+/// Less than that of them can be opened: it ends before what a function may write. A power of two.
+pub const ASSETS_BYTES_MAX: u64 = 256 << 20;
 
 const F_DUPFD: u32 = 0;
 const F_GETFD: u32 = 1;
@@ -249,7 +258,10 @@ rows! {
     "letting others have the core while it looks for the next call": sched_yield;
     "the CPU time of a call, which only the kernel knows": clock_gettime;
     "wiping large arenas and stacks": madvise if [is_u32(2, MADV_DONTNEED)];
-    "code that was readied becomes executable": mprotect if [is(0, CODE_START), masked(1, !(OPENED_BYTES_MAX - 1), 0), is(2, PROT_READ | PROT_EXEC)];
+    "code that was readied becomes executable": mprotect if [is(0, CODE_START), masked(1, !(HALF_BYTES - 1), 0), is(2, PROT_READ | PROT_EXEC)];
+    "code that was readied behind the first half of a GiB": mprotect if [is(0, CODE_START), masked(1, !(QUARTER_BYTES - 1), HALF_BYTES), is(2, PROT_READ | PROT_EXEC)];
+    "all code, when the bank is full": mprotect if [is(0, CODE_START), is(1, CODE_BYTES_MAX), is(2, PROT_READ | PROT_EXEC)];
+    "assets that were written become readable": mprotect if [is(0, ASSETS_START), masked(1, !(ASSETS_BYTES_MAX - 1), 0), is(2, PROT_READ)];
     "constants that were readied become readable": mprotect if [is(0, CONSTANTS_START), masked(1, !(OPENED_BYTES_MAX - 1), 0), is(2, PROT_READ)];
     "random bytes for the function": getrandom;
     "return from the handlers that end an invocation": rt_sigreturn;

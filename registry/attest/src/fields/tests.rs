@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use mfaas_ident::{Access, Budget, Class, MemoryLimit};
+use mfaas_ident::{Access, AssetContent, Assets, Bindings, Budget, Class, Digest, MemoryLimit};
 
 use crate::tests::{key, signed_as_it_is, statement, trust};
 use crate::{Admission, AttestError, Fields, Purpose, Statement, sign, verify};
@@ -171,5 +171,44 @@ fn an_unknown_critical_field_is_refused_and_an_unknown_optional_one_kept() {
     for fields in [serde_json::json!(null), serde_json::json!({"critical": {"access": "token"}, "other": {}})]
     {
         assert!(matches!(read(fields), Err(AttestError::Malformed { .. })));
+    }
+}
+
+/// The bytes of exactly the assets that are bound, and no more than a function of the class may have.
+#[test]
+fn a_statement_says_the_bytes_of_each_asset_that_is_bound() {
+    let key = key();
+    let bound = |kind: &str, access: &str| -> Bindings {
+        let binding = serde_json::json!({"kind": kind, "resource": "model", "access": access});
+        serde_json::from_value(serde_json::json!({ "model": binding })).unwrap()
+    };
+    let content = |bytes: u64| AssetContent { digest: Digest::of(b"model"), bytes };
+    let said = |name: &str, bytes: u64| Assets::from([(name.parse().unwrap(), content(bytes))]);
+    let read = |class: Class, bindings: &Bindings, assets: &Assets| {
+        let fields = Fields::new(Access::Token).with_class(class).with_bindings(bindings).with_assets(assets);
+        let statement = Statement::new(Admission { fields: Some(fields), ..statement().predicate });
+        let document = serde_json::to_value(&statement).unwrap();
+        verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key))
+    };
+    let (asset, most) = (bound("asset", "read"), Class::Micro.asset_bytes_max());
+    let good = read(Class::Micro, &asset, &said("model", most)).unwrap();
+    assert_eq!(good.predicate.assets(), said("model", most));
+    assert!(read(Class::Bulk, &asset, &said("model", most + 1)).is_ok());
+    assert!(read(Class::Micro, &bound("kv", "write"), &Assets::new()).unwrap().predicate.assets().is_empty());
+    for (class, bindings, assets) in [
+        (Class::Micro, &asset, Assets::new()),
+        (Class::Micro, &asset, said("other", 1)),
+        (Class::Micro, &asset, said("model", 0)),
+        (Class::Micro, &asset, said("model", most + 1)),
+        (Class::Bulk, &asset, said("model", Class::Bulk.asset_bytes_max() + 1)),
+        (Class::Micro, &bound("asset", "write"), said("model", 1)),
+        (Class::Micro, &bound("kv", "read"), said("model", 1)),
+        (Class::Micro, &Bindings::new(), said("model", 1)),
+    ] {
+        let refused = read(class, bindings, &assets);
+        assert!(
+            matches!(refused, Err(AttestError::Inconsistent { .. })),
+            "{bindings:?} {assets:?}: {refused:?}"
+        );
     }
 }

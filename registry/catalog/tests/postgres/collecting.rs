@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_catalog::{CatalogError, CollectError, NewDeployment, Recorded, Retention};
-use mfaas_ident::Digest;
+use mfaas_ident::{AssetContent, Digest};
 use sqlx::AssertSqlSafe;
 
 use crate::fixture::{WIDE, World, actor, claim, function, person, tenant};
+use crate::resources::resource;
 
 const GRACE: Duration = Duration::from_secs(3_600);
 
@@ -116,6 +117,13 @@ async fn what_rows_refer_to_stays_and_what_nobody_needs_goes() {
         );
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&world.sql).await.unwrap();
     }
+    // An asset, as long as there is its resource.
+    kept.push(store.old(b"asset").await);
+    let content = AssetContent { digest: Digest::of(b"asset"), bytes: 5 };
+    let stored = std::future::ready(Ok::<_, CatalogError>(()));
+    let (made, is_new) =
+        world.server.create_asset(&actor(), &resource("model"), content, stored).await.unwrap();
+    assert!(is_new && made.content == Some(content), "{made:?}");
     // What lies there and is no blob is nobody's to remove.
     let stranger = store.file(&lost).with_file_name("README");
     std::fs::write(&stranger, "hello").unwrap();

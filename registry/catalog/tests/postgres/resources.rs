@@ -1,12 +1,13 @@
 //! Resources, grants, and what versions bind: counted, recorded, and told to the nodes of the functions that it is about.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use mfaas_attest::AuditHead;
 use mfaas_catalog::{CatalogError, SITE_RESOURCES_MAX, TENANT_GRANTS_MAX};
 use mfaas_ident::{
-    Binding, BindingName, Bindings, DataAccess, Digest, FunctionBinding, ResourceBinding, ResourceKind,
-    ResourceName, TenantName,
+    AssetContent, Binding, BindingName, Bindings, DataAccess, Digest, FunctionBinding, ResourceBinding,
+    ResourceKind, ResourceName, TenantName,
 };
 use sqlx::AssertSqlSafe;
 
@@ -81,6 +82,41 @@ async fn a_resource_is_made_once_and_stays_of_its_kind() {
         matches!(&conflict, Err(CatalogError::Conflict { reason }) if reason.contains("queue")),
         "{conflict:?}"
     );
+}
+
+/// An asset is its bytes: a name with others is taken, and so is one of another kind, each way.
+#[tokio::test]
+async fn an_asset_is_made_once_and_keeps_its_bytes() {
+    let world = World::new().await;
+    let model = resource("model");
+    let content = |bytes: &[u8]| AssetContent { digest: Digest::of(bytes), bytes: bytes.len() as u64 };
+    let stores = AtomicU32::new(0);
+    let make = async |name: &ResourceName, bytes: &[u8]| {
+        let store = async {
+            stores.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, CatalogError>(())
+        };
+        world.server.create_asset(&actor(), name, content(bytes), store).await
+    };
+    assert_eq!(world.server.asset(&Digest::of(b"one")).await.unwrap(), None);
+    let unstored = async { Err(CatalogError::NotFound { what: "blob" }) };
+    let failed = world.server.create_asset(&actor(), &model, content(b"one"), unstored).await;
+    assert!(matches!(failed, Err(CatalogError::NotFound { .. })), "{failed:?}");
+    assert_eq!(world.records("resource.created").await, 0, "no row without its blob");
+    let (made, is_new) = make(&model, b"one").await.unwrap();
+    assert!(is_new && made.content == Some(content(b"one")), "{made:?}");
+    assert_eq!(make(&model, b"one").await.unwrap(), (made.clone(), false));
+    assert_eq!(stores.load(Ordering::Relaxed), 1, "the same again stores nothing");
+    let conflict = make(&model, b"two").await;
+    assert!(
+        matches!(&conflict, Err(CatalogError::Conflict { reason }) if reason.contains("other bytes")),
+        "{conflict:?}"
+    );
+    let conflict = world.server.create_resource(&actor(), &model, ResourceKind::Kv).await;
+    assert!(matches!(conflict, Err(CatalogError::Conflict { .. })), "{conflict:?}");
+    assert_eq!(world.server.resource(&model, None, 1).await.unwrap().0, made);
+    assert_eq!(world.server.asset(&Digest::of(b"one")).await.unwrap(), made.content);
+    assert_eq!(world.records("resource.created").await, 1);
 }
 
 #[tokio::test]

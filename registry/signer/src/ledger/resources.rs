@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use mfaas_attest::{Admission, RESOURCES_MAX, ServedFunction};
-use mfaas_ident::{DataAccess, FunctionName, ResourceKind, ResourceName, TenantName, VersionNumber};
+use mfaas_ident::{
+    AssetContent, DataAccess, FunctionName, ResourceKind, ResourceName, TenantName, VersionNumber,
+};
 use postgres::{Row, Transaction};
 
 use super::{readable, text};
@@ -13,6 +15,8 @@ use super::{readable, text};
 pub(crate) struct GrantedResource {
     pub(crate) kind: ResourceKind,
     pub(crate) access: DataAccess,
+    /// Of an asset, which never changes.
+    pub(crate) content: Option<AssetContent>,
 }
 
 /// What a tenant may bind.
@@ -25,12 +29,16 @@ pub(crate) fn granted(
     names: &[&str],
 ) -> anyhow::Result<GrantedResources> {
     let rows = tx.query(
-        "SELECT g.resource, r.kind, g.access FROM resource_grants g JOIN resources r ON r.name = g.resource
+        "SELECT g.resource, r.kind, g.access, r.digest, r.bytes FROM resource_grants g JOIN resources r ON r.name = g.resource
          WHERE g.tenant = $1 AND g.resource = ANY($2)",
         &[&tenant.as_str(), &names],
     )?;
     let granted = |row: &Row| {
-        let granted = GrantedResource { kind: text(row, "kind")?, access: text(row, "access")? };
+        let content = row.try_get::<_, Option<i64>>("bytes")?.map(|bytes| {
+            anyhow::Ok(AssetContent { digest: text(row, "digest")?, bytes: u64::try_from(bytes)? })
+        });
+        let (kind, access) = (text(row, "kind")?, text(row, "access")?);
+        let granted = GrantedResource { kind, access, content: content.transpose()? };
         Ok((text(row, "resource")?, granted))
     };
     Ok(rows.iter().filter_map(|row| readable("a granted resource", granted(row))).collect())

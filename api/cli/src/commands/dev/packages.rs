@@ -17,16 +17,20 @@ pub(super) struct Package {
     pub(super) name: FunctionName,
     /// Whether a version of it was served since we began.
     pub(super) is_served: bool,
+    /// Where the files lie whose bytes its assets are.
+    pub(super) assets: PathBuf,
     /// What was deployed last, admitted or not.
     uploaded: Option<Digest>,
 }
 
 impl Package {
-    /// The package of a directory.
-    pub(super) fn at(path: &Path) -> Result<Self, Failure> {
+    /// The package of a directory. Its assets lie in one of their own, or in `assets` beside it.
+    pub(super) fn at(path: &Path, assets: Option<&Path>) -> Result<Self, Failure> {
         let path = crate::commands::up::absolute(path)?;
         let name = name_of_package(&path)?;
-        Ok(Self { path, name, is_served: false, uploaded: None })
+        let beside = || path.parent().unwrap_or(&path).join("assets");
+        let assets = assets.map_or_else(beside, Path::to_path_buf);
+        Ok(Self { path, name, assets, is_served: false, uploaded: None })
     }
 
     /// What it binds, if its files are not those of the last time. A directory that is no upload is told about, once.

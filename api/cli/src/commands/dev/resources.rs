@@ -1,19 +1,25 @@
 //! What packages bind is made and granted, as an operator does by `mfaas resource`; on a developer's own machine nobody else would.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use mfaas_ident::{Bindings, DataAccess};
+use mfaas_ident::{Bindings, DataAccess, ResourceKind};
 use mfaas_rules::codes;
 use mfaas_wire::{CreateResource, GrantResource, Page, ResourceGrantView, ResourceView};
 
 use crate::client::Client;
 use crate::commands::deploy::reach;
-use crate::commands::resource::every_page;
+use crate::commands::resource::{assets, every_page};
 use crate::failure::Failure;
 use crate::settings::Context;
 
 /// Makes what is missing and grants it to the tenant. A grant is never made smaller.
-pub(super) async fn provide(context: &Context, client: &Client, bindings: &Bindings) -> Result<(), Failure> {
+/// The bytes of an asset are those of the file of its name among `files`.
+pub(super) async fn provide(
+    context: &Context,
+    client: &Client,
+    (files, bindings): (&Path, &Bindings),
+) -> Result<(), Failure> {
     let bound = reach(bindings);
     let Some(tenant) = context.tenant().filter(|_| !bound.is_empty()) else { return Ok(()) };
     let query = format!("&tenant={tenant}");
@@ -32,7 +38,11 @@ pub(super) async fn provide(context: &Context, client: &Client, bindings: &Bindi
             if held.is_some_and(|held| held.items.iter().any(|grant| grant.tenant != *tenant)) {
                 return Ok(false);
             }
-            let _: ResourceView = client.post("/v1/resources", &wanted).await?;
+            if *kind == ResourceKind::Asset {
+                assets::create(client, resource, &files.join(resource.as_str())).await?;
+            } else {
+                let _: ResourceView = client.post("/v1/resources", &wanted).await?;
+            }
             let granted = GrantResource { access: *access };
             client.put::<_, ResourceGrantView>(&format!("{grants}/{tenant}"), &granted).await.map(|_| true)
         };

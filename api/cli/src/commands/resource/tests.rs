@@ -29,4 +29,11 @@ fn an_operator_reads_a_line_for_each_grant_and_a_tenant_one_for_each_resource() 
     let own = [resource("links", serde_json::json!({"access": "write"}))];
     assert_eq!(lines(&own)[1], ["links", "kv", "write"]);
     assert!(text(&[]).contains("an operator"));
+    // What an asset consists of has a column where there is one.
+    let digest = "ab".repeat(32);
+    let asset =
+        serde_json::json!({"kind": "asset", "access": "read", "content": {"digest": digest, "bytes": 7}});
+    let read = lines(&[own[0].clone(), resource("model", asset)]);
+    assert_eq!(read[1], ["links", "kv", "write", "-"]);
+    assert_eq!(read[2], ["model", "asset", "read", "7", "B", "abababababab"]);
 }

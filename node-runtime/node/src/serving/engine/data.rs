@@ -200,7 +200,7 @@ impl DataCalls {
                 let what = (&binding.resource, access);
                 Some(self.caches.answer(&mut data.cached, what, request, at_once)?)
             }
-            ResourceKind::Secret => return Err(NO_OPERATION),
+            ResourceKind::Secret | ResourceKind::Asset => return Err(NO_OPERATION),
             ResourceKind::Kv | ResourceKind::Object | ResourceKind::Volume | ResourceKind::Http => {
                 let secrets = self.secrets(data, served, (binding, request))?;
                 let at_broker = match &data.at_broker {
@@ -620,7 +620,11 @@ fn changes_at_once(kind: ResourceKind, request: &[u8]) -> bool {
     match kind {
         ResourceKind::Volume => VolumeRequest::decode(request).is_none_or(|request| request.changes()),
         ResourceKind::Http => HttpRequest::decode(request).is_none_or(|request| request.changes()),
-        ResourceKind::Kv | ResourceKind::Cache | ResourceKind::Object | ResourceKind::Secret => false,
+        ResourceKind::Kv
+        | ResourceKind::Cache
+        | ResourceKind::Object
+        | ResourceKind::Secret
+        | ResourceKind::Asset => false,
     }
 }
 

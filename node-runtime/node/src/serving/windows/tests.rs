@@ -1,6 +1,8 @@
 use mfaas_dispatch::{FunctionId, SHARED_SLAB, TenantId};
+use mfaas_ident::{AssetContent, Digest};
 
-use super::{Fill, PLANNED_BYTES_MAX, Windows, takes_verified_code_alone};
+use super::{Fill, PLANNED_BYTES_MAX, Wanted, Windows, takes_verified_code_alone};
+use crate::image::ImageAsset;
 use crate::image::MachineCode::{self, Unverified, Verified};
 
 const ACME: TenantId = TenantId(0);
@@ -13,7 +15,11 @@ const RESIDENT_BYTES_MAX: u64 = 10 * PLANNED_BYTES_MAX;
 fn placed(windows: &mut Windows, tenant: TenantId, code: MachineCode, own: bool, bytes: u64) -> Vec<u32> {
     let first = tenant.0 * 1_000 + u32::from(code == Unverified) * 500;
     let numbers = first..first + 40;
-    numbers.map(|number| windows.place(FunctionId(number), tenant, code, own, bytes)).collect()
+    numbers.map(|number| windows.place(FunctionId(number), tenant, code, own, of(bytes))).collect()
+}
+
+fn of(bytes: u64) -> Wanted<'static> {
+    Wanted { bytes, assets: &[] }
 }
 
 fn different(mut slabs: Vec<u32>) -> Vec<u32> {
@@ -57,7 +63,7 @@ fn a_function_keeps_its_window_and_gives_back_its_room() {
         windows.release(FunctionId(number));
     }
     assert_eq!(windows.fill().windows, 2);
-    let other = windows.place(FunctionId(999), ACME, Verified, true, 700 * MIB);
+    let other = windows.place(FunctionId(999), ACME, Verified, true, of(700 * MIB));
     assert_eq!(other, before[0], "the room is free");
     assert_eq!(placed(&mut windows, ACME, Verified, true, 50 * MIB), before);
     assert_eq!(placed(&mut windows, ACME, Verified, true, 50 * MIB), before, "defined twice");
@@ -74,5 +80,31 @@ fn no_more_windows_than_what_may_be_resident_fills() {
     let first = acme.iter().filter(|slab| **slab == slabs[0]).count();
     assert_eq!(first, 20, "both are filled alike: {acme:?}");
     // However large, an image has a place.
-    assert!(slabs.contains(&windows.place(FunctionId(99), ACME, Verified, true, u64::MAX >> 8)));
+    assert!(slabs.contains(&windows.place(FunctionId(99), ACME, Verified, true, of(u64::MAX >> 8))));
+}
+
+/// An asset counts once in a window, and what more of them has no room goes to its tenant's own.
+#[test]
+fn assets_have_room_of_their_own_and_count_once() {
+    let mut windows = Windows::new(RESIDENT_BYTES_MAX);
+    let asset = |name: &str| {
+        let content = AssetContent { digest: Digest::of(name.as_bytes()), bytes: 64 * MIB };
+        [ImageAsset { place: 0, content }]
+    };
+    let mut place = |number, name| {
+        let assets = asset(name);
+        let wanted = Wanted { bytes: MIB, assets: &assets };
+        windows.place(FunctionId(number), ACME, Verified, false, wanted)
+    };
+    for number in 0..20 {
+        assert_eq!(place(number, "one"), SHARED_SLAB);
+    }
+    assert_eq!([place(20, "two"), place(21, "three")], [SHARED_SLAB; 2]);
+    let own = place(22, "four");
+    assert_ne!(own, SHARED_SLAB, "238 MiB are planned for");
+    assert_eq!(place(23, "three"), SHARED_SLAB, "it is there");
+    windows.release(FunctionId(20));
+    let assets = asset("five");
+    let wanted = Wanted { bytes: MIB, assets: &assets };
+    assert_eq!(windows.place(FunctionId(24), ACME, Verified, false, wanted), SHARED_SLAB, "room came back");
 }

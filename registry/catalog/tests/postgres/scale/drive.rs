@@ -14,8 +14,8 @@ use mfaas_delivery::{
     LogBatch, LogLevel, LogLine, NODE_PROTOCOL, Stage, UsageReport, UsageRow,
 };
 use mfaas_ident::{
-    CallScope, CrateName, DataAccess, Digest, Epoch, FunctionName, NodeName, ResourceKind, ScheduleName,
-    TenantName, ToolchainId, TriggerName, VersionNumber,
+    AssetContent, CallScope, CrateName, DataAccess, Digest, Epoch, FunctionName, NodeName, ResourceKind,
+    ScheduleName, TenantName, ToolchainId, TriggerName, VersionNumber,
 };
 use mfaas_rules::review::ReviewState;
 use uuid::Uuid;
@@ -282,6 +282,11 @@ async fn machines(world: &World, turn: &str) {
 async fn resources(world: &World, turn: &str) {
     let (shared, made) = (resource("r0"), resource(&format!("made-{turn}")));
     world.server.create_resource(&actor(), &made, ResourceKind::Kv).await.unwrap();
+    let content = AssetContent { digest: Digest::of(turn.as_bytes()), bytes: 1 };
+    let stored = std::future::ready(Ok::<_, mfaas_catalog::CatalogError>(()));
+    let asset = resource(&format!("asset-{turn}"));
+    world.server.create_asset(&actor(), &asset, content, stored).await.unwrap();
+    assert_eq!(world.server.asset(&content.digest).await.unwrap(), Some(content));
     for after in [None, Some(&shared)] {
         assert!(!world.server.resources(after, PAGE, 21).await.unwrap().is_empty());
     }

@@ -13,7 +13,7 @@ fn package(name: &str, calls: &[&str]) -> (tempfile::TempDir, Package) {
     fs::create_dir(directory.path().join("src")).unwrap();
     fs::write(directory.path().join("Cargo.toml"), manifest).unwrap();
     fs::write(directory.path().join("src/lib.rs"), "pub fn handle(_: &[u8]) -> Vec<u8> { vec![] }").unwrap();
-    let package = Package::at(directory.path()).unwrap();
+    let package = Package::at(directory.path(), None).unwrap();
     (directory, package)
 }
 

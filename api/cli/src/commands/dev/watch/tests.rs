@@ -32,7 +32,7 @@ async fn a_saved_file_is_told_once_however_it_is_written() {
     fs::write(directory.path().join("Cargo.toml"), "[package]\nname = \"watched\"\n").unwrap();
     let lib = directory.path().join("src/lib.rs");
     fs::write(&lib, "first").unwrap();
-    let mut watch = Watch::of(&[Package::at(directory.path()).unwrap()]).unwrap();
+    let mut watch = Watch::of(&[Package::at(directory.path(), None).unwrap()]).unwrap();
 
     let before = Instant::now();
     fs::write(&lib, "second").unwrap();
