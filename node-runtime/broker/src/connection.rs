@@ -148,10 +148,12 @@ impl Node {
             }
         };
         match kind {
-            ResourceKind::Object | ResourceKind::Http | ResourceKind::Secret => {
-                self.broker.parallel.spawn(operated)
-            }
-            ResourceKind::Kv | ResourceKind::Volume | ResourceKind::Cache => tokio::spawn(operated),
+            ResourceKind::Object | ResourceKind::Http => self.broker.parallel.spawn(operated),
+            ResourceKind::Kv
+            | ResourceKind::Volume
+            | ResourceKind::Cache
+            | ResourceKind::Secret
+            | ResourceKind::Asset => tokio::spawn(operated),
         };
     }
 

@@ -166,6 +166,14 @@ fn hostile_sizes_end_soon() {
     }
 }
 
+/// The `#` of a parameter stands before no group of that parameter.
+#[test]
+fn attributes_that_are_none_panic_nowhere() {
+    for text in ["fn Fn( # for", "fn f(#", "fn f(# a)", "fn f<#(a: T)", "impl T for S where #"] {
+        let _ = judged(text);
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {

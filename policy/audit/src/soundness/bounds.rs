@@ -74,7 +74,7 @@ impl<'a> Bounds<'a> {
         if run.is_keyword(from, "const") {
             return;
         }
-        let subject = from..colon;
+        let subject = from.min(colon)..colon;
         let end = run.scan_flat(colon + 1, run.len(), |at| run.is(at, TokenKind::Eq));
         let behind = colon + 1..end;
         self.demands.push(run.tokens[behind.clone()].to_vec());

@@ -132,7 +132,7 @@ fn input_type<'a>(of: &Crate<'a, '_>, function: &Function, input: Range<usize>) 
     let run = of.run;
     let mut at = input.start;
     while run.is(at, TokenKind::Pound) && at < input.end {
-        at = run.behind_group(at + 1);
+        at = run.behind_group(at + 1).min(input.end);
     }
     let self_at = (at..input.end).find(|at| run.is_keyword(*at, "self"));
     let colon = run.colon(at..input.end);
