@@ -37,6 +37,7 @@ const WIDE: &[(&str, &str, &str)] = &[
         "Running",
         "the ends of one process, its output so far and its limits",
     ),
+    ("node-runtime/broker/src/broker.rs", "Broker", "what every connection shares"),
     ("node-runtime/dispatch/src/functions.rs", "Function", "one cache line, which nesting would pad"),
     ("node-runtime/dispatch/src/jobs.rs", "Job", "one cache line, which nesting would pad"),
     ("node-runtime/dispatch/src/limits.rs", "Limits", "a table of named limits"),

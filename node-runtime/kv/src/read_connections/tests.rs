@@ -74,7 +74,7 @@ async fn an_old_connection_is_not_used_again_and_one_that_rests_too_long_is_clos
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_outlives_the_runtime_of_whoever_asked_first() {
+async fn a_connection_outlives_the_runtime_that_asked_first() {
     let of = connections(1, WAIT_MAX);
     let first = std::thread::scope(|scope| {
         let elsewhere = scope.spawn(|| {

@@ -11,16 +11,24 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mfaas_broker_protocol::{FromBroker, HEAD_BYTES, decode, message_bytes};
+use mfaas_broker_protocol::{FromBroker, HEAD_BYTES, ProtocolError, decode, message_bytes};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::LinkError;
 use crate::serving::intake::{Event, Intake};
 
 /// Read at once, in bytes.
 const READ_BYTES: usize = 64 << 10;
+
+/// Why nothing more comes.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum IncomingError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+}
 
 /// The reading end of a connection.
 #[derive(Debug)]
@@ -93,7 +101,7 @@ impl Incoming {
     }
 
     /// The thread: tells everything that comes, until nothing more does, and then `over`.
-    pub(super) fn tell_all(&self, to: &Intake, over: impl FnOnce(LinkError)) {
+    pub(super) fn tell_all(&self, to: &Intake, over: impl FnOnce(IncomingError)) {
         let mut events = [const { std::mem::MaybeUninit::uninit() }; 1];
         loop {
             if let Err(errno) = epoll::wait(&self.epoll, &mut events, None).map(drop)
@@ -121,7 +129,7 @@ impl Incoming {
 
 impl Reading {
     /// The next whole message, if it has come.
-    fn next(&mut self) -> Result<Option<FromBroker>, LinkError> {
+    fn next(&mut self) -> Result<Option<FromBroker>, IncomingError> {
         loop {
             if let Some(message) = self.whole()? {
                 return Ok(Some(message));
@@ -133,7 +141,7 @@ impl Reading {
     }
 
     /// The first message of what was read, if it is whole.
-    fn whole(&mut self) -> Result<Option<FromBroker>, LinkError> {
+    fn whole(&mut self) -> Result<Option<FromBroker>, IncomingError> {
         let unread = &self.bytes[self.told..];
         let Some(head) = unread.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let end = HEAD_BYTES + message_bytes(*head)?;
@@ -151,7 +159,7 @@ impl Reading {
     }
 
     /// Reads what there is, without waiting; whether there was something.
-    fn receive(&mut self) -> Result<bool, LinkError> {
+    fn receive(&mut self) -> Result<bool, IncomingError> {
         match recv(&self.stream, &mut self.buffer[..], RecvFlags::DONTWAIT) {
             Ok((0, _)) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             Ok((bytes, _)) => {

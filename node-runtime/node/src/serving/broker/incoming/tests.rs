@@ -130,7 +130,7 @@ fn what_the_thread_has_told_comes_first() {
 }
 
 #[test]
-fn half_a_message_waits_for_the_rest_whoever_reads_it() {
+fn half_a_message_waits_for_the_rest() {
     let mut connected = Connected::looked_at();
     let bytes = encode(&message(1)).unwrap();
     for at in [2, HEAD_BYTES, bytes.len() - 1] {
@@ -153,7 +153,7 @@ fn the_thread_hears_of_an_end_while_the_engine_looks() {
 }
 
 #[test]
-fn what_is_no_message_ends_the_connection_whoever_reads_it() {
+fn what_is_no_message_ends_the_connection_by_either_way() {
     for looks in [false, true] {
         let mut connected = if looks { Connected::looked_at() } else { Connected::new() };
         connected.broker.write_all(&[0xff; HEAD_BYTES]).unwrap();

@@ -489,7 +489,7 @@ async fn a_call_is_given_no_more_of_caches_at_once_than_it_can_hear() {
 
 /// The engine of a caller that asks, and that of the thread, look for what the broker says, for a moment each.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_broker_says_is_heard_whoever_has_asked_and_however_late_it_comes() {
+async fn what_the_broker_says_is_heard_however_late_it_comes() {
     const CALLS: usize = 400;
     const LATE_US: [u64; 5] = [0, 20, 90, 110, 2_000];
     let broker = TestBroker::new();
