@@ -2,7 +2,8 @@
 //! of [`crate::window`], mapped once before lock-down.
 //!
 //! What the loader adds later is there without a system call, but for two where it begins another piece of
-//! code and constants, and one where assets come that lie behind all that were there. Code that nobody wrote yet reads as zeros, and zeros are instructions, which write
+//! code and constants, and one where assets come that lie behind all that were there. Code that nobody wrote
+//! yet reads as zeros, and zeros are instructions, which write
 //! wherever a register points; and reading what nobody wrote makes the kernel give memory for it, which the
 //! slab keeps. So only what the loader has readied is open, and no further.
 //!

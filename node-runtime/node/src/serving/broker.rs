@@ -1,7 +1,7 @@
 //! The way to the broker of this node: one connection for each engine, kept up by a thread of its own.
 //!
 //! The engine never waits for it. What it asks it writes itself, and what has no room at once is queued, within a bound, for a thread
-//! that waits; what comes back goes into the engine's queue. All that was
+//! that waits. What comes back it reads itself while it looks ([`incoming`]), else it comes by the engine's queue. All that was
 //! asked over a connection is over with it: the engine hears that as well. Must never send over one connection what was
 //! meant for another: the broker would know nothing of the calls.
 
@@ -111,7 +111,7 @@ pub(super) struct BrokerLink {
     intake: Intake,
     /// What waits of whom, in bytes.
     tenants: RefCell<HashMap<TenantName, Arc<AtomicUsize>>>,
-    /// When something was asked last, in ticks.
+    /// When something was asked last that is answered, in ticks.
     asked_at: Cell<u64>,
 }
 
@@ -186,7 +186,9 @@ impl BrokerLink {
     ) -> Result<(), Away> {
         let queue = self.queue.as_ref().ok_or(Away)?;
         let mut frame = encode(message).map_err(|_| Away)?;
-        self.asked_at.set(ticks());
+        if is_answered(message) {
+            self.asked_at.set(ticks());
+        }
         if connection != 0 {
             let written = self.state.write_at_once(connection, &frame);
             frame.drain(..written);
@@ -210,6 +212,14 @@ impl BrokerLink {
             tenants.retain(|_, queued| queued.load(Ordering::Relaxed) > 0);
         }
         Arc::clone(tenants.entry(tenant.clone()).or_default())
+    }
+}
+
+/// Whether the broker says something of it.
+fn is_answered(message: &ToBroker) -> bool {
+    match message {
+        ToBroker::Operate { .. } | ToBroker::Commit { .. } | ToBroker::Settle { .. } => true,
+        ToBroker::Begin { .. } | ToBroker::Forget { .. } => false,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which window an image lies in, of those that a tenant has: each is a slab of its own, mapped by workers of
 //! its own.
 //!
-//! A window holds 768 MiB of code, data and constants each, and 254 MiB of assets, each of them once. A tenant whose functions take more gets another
-//! one, and what no longer fits where tenants share goes into windows of its tenant's. A function keeps its
+//! A window holds 768 MiB of code, data and constants each, and 254 MiB of assets, each of them once. A tenant
+//! whose functions take more gets another one, and what no longer fits where tenants share goes into windows of its tenant's. A function keeps its
 //! window as long as the node runs: calls of it may still be on their way when it is defined again.
 //!
 //! Must never put code that is not verified beside code that is, and never images of two tenants into a

@@ -115,6 +115,22 @@ fn what_is_sent_arrives_in_its_order_however_fast_it_is_read() {
     assert!((1..2_000).contains(&at_once), "{at_once} were written at once: both ways are taken");
 }
 
+/// An engine looks for answers, and not after what has none.
+#[test]
+fn what_is_never_answered_is_not_looked_for() {
+    let Connected { link, connection, .. } = Connected::new();
+    let acme = tenant("acme");
+    link.send(connection, &acme, &ToBroker::Forget { call: 1 }).unwrap();
+    assert_eq!(link.asked_at(), 0);
+    link.send(connection, &acme, &operation(1, 10)).unwrap();
+    let asked_at = link.asked_at();
+    assert_ne!(asked_at, 0);
+    link.send(connection, &acme, &ToBroker::Forget { call: 1 }).unwrap();
+    assert_eq!(link.asked_at(), asked_at);
+    link.send(connection, &acme, &ToBroker::Commit { call: 2 }).unwrap();
+    assert_ne!(link.asked_at(), asked_at);
+}
+
 /// What was on its way when a connection ended does not keep what comes later from being written at once; what is meant for any
 /// connection goes over the next one, and what was meant for the last one does not.
 #[test]
