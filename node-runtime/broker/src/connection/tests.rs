@@ -190,7 +190,7 @@ async fn a_call_sees_what_it_changed_and_others_do_when_it_has_committed() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(5), nothing).await.expect("something is held still");
+    tokio::time::timeout(std::time::Duration::from_secs(20), nothing).await.expect("something is held still");
 }
 
 #[tokio::test]

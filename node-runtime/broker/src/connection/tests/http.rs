@@ -8,6 +8,7 @@ use mfaas_abi::limits::HTTP_PIECE_BYTES_MAX;
 use mfaas_abi::{HttpReply, HttpRequest};
 use mfaas_outbound::Outbound;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use super::*;
 
@@ -18,6 +19,8 @@ struct World {
     broker: Arc<Broker>,
     database: String,
     requests: Arc<Mutex<Vec<String>>>,
+    /// As many requests of `/held` are answered as it has permits.
+    answers: Arc<Semaphore>,
     _directory: tempfile::TempDir,
 }
 
@@ -26,7 +29,8 @@ impl World {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| mfaas_startup::install_tls_provider().unwrap());
         let requests = Arc::<Mutex<Vec<String>>>::default();
-        let address = serve_http(Arc::clone(&requests)).await;
+        let answers = Arc::new(Semaphore::new(0));
+        let address = serve_http(Arc::clone(&requests), Arc::clone(&answers)).await;
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("http.toml");
         std::fs::write(directory.path().join("key"), KEY).unwrap();
@@ -43,7 +47,7 @@ impl World {
         let stores = Stores { outbound, ..Stores::of(store) };
         let bounds = Bounds { audited_reads: 1, ..BOUNDS };
         let broker = Arc::new(Broker::here(stores, 8, &bounds));
-        Self { broker, database, requests, _directory: directory }
+        Self { broker, database, requests, answers, _directory: directory }
     }
 
     async fn holds(&self, condition: &str) -> bool {
@@ -56,16 +60,26 @@ impl World {
     fn had(&self) -> Vec<String> {
         std::mem::take(&mut self.requests.lock().unwrap())
     }
+
+    /// Until the server has had so many requests.
+    async fn until_had(&self, requests: usize) {
+        let had = async {
+            while self.requests.lock().unwrap().len() < requests {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), had).await.expect("requests do not come");
+    }
 }
 
 /// Answers each request with its body, or as its path says; and keeps their first lines.
-async fn serve_http(requests: Arc<Mutex<Vec<String>>>) -> std::net::SocketAddr {
+async fn serve_http(requests: Arc<Mutex<Vec<String>>>, answers: Arc<Semaphore>) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let requests = Arc::clone(&requests);
+            let (requests, answers) = (Arc::clone(&requests), Arc::clone(&answers));
             tokio::spawn(async move {
                 let (mut bytes, mut head) = (Vec::new(), None);
                 let (text, length) = loop {
@@ -85,8 +99,8 @@ async fn serve_http(requests: Arc<Mutex<Vec<String>>>) -> std::net::SocketAddr {
                 };
                 let line = text.lines().next().unwrap().to_owned();
                 requests.lock().unwrap().push(line.clone());
-                if line.contains("/slow") {
-                    tokio::time::sleep(Duration::from_millis(400)).await;
+                if line.contains("/held") {
+                    answers.acquire().await.unwrap().forget();
                 }
                 let body = match () {
                     () if line.contains("/cut") => return,
@@ -242,16 +256,16 @@ async fn requests_of_a_call_are_on_their_way_together() {
     let world = World::new().await;
     let mut node = TestNode::connect(&world.broker).await;
     let (call, _) = node.begin("acme").await;
-    let since = Instant::now();
     for id in 10..18 {
-        node.begin_request(call, id, "orders", READ, &send("GET", "/slow", 0, None, b"")).await;
+        node.begin_request(call, id, "orders", READ, &send("GET", "/held", 0, None, b"")).await;
     }
     assert_eq!(node.does(call, WRITE, &put("a", b"1")).await.0, Ok(KvReply::Done.encode()));
-    assert!(since.elapsed() < Duration::from_millis(350), "it has waited for a server");
+    // None of them is answered yet.
+    world.until_had(8).await;
+    world.answers.add_permits(8);
     for _ in 10..18 {
         assert!(matches!(node.next().await, FromBroker::Outcome { code: 0, needs_commit: true, .. }));
     }
-    assert!(since.elapsed() < Duration::from_millis(1_600), "they were sent one after the other");
     assert_eq!(node.commits(call).await, CommitResult::Done);
 }
 
@@ -307,19 +321,24 @@ async fn requests_wait_for_their_tenants_turn_and_pieces_do_not() {
     let world = World::new().await;
     let mut node = TestNode::connect(&world.broker).await;
     let (call, _) = node.begin("acme").await;
-    let since = Instant::now();
     for id in 100..133 {
-        node.begin_request(call, id, "orders", READ, &send("GET", "/slow", 0, None, b"")).await;
+        node.begin_request(call, id, "orders", READ, &send("GET", "/held", 0, None, b"")).await;
     }
+    world.until_had(32).await;
     let append = HttpRequest::Append { upload: 1, bytes: b"x" }.encode(0);
     assert_eq!(node.request(call, READ, &append).await, Ok(vec![]));
     let (other, _) = node.begin("evil").await;
     node.begin_request(other, 200, "orders", READ, &send("GET", "/", 0, None, b"")).await;
     assert!(matches!(node.next().await, FromBroker::Outcome { id: 200, code: 0, .. }));
-    assert!(since.elapsed() < Duration::from_millis(350), "it has waited for another tenant's requests");
-    for number in 0..33 {
+    assert_eq!(
+        world.had().len(),
+        32 + 1,
+        "the last one waits for one of them, and the other tenant's for none"
+    );
+    world.answers.add_permits(1);
+    world.until_had(1).await;
+    world.answers.add_permits(32);
+    for _ in 100..133 {
         assert!(matches!(node.next().await, FromBroker::Outcome { code: 0, .. }));
-        let has_waited = since.elapsed() >= Duration::from_millis(750);
-        assert_eq!(has_waited, number == 32, "{number}: {:?}", since.elapsed());
     }
 }

@@ -118,7 +118,7 @@ fn what_is_sent_arrives_in_its_order_however_fast_it_is_read() {
 /// An engine looks for answers, and not after what has none.
 #[test]
 fn what_is_never_answered_is_not_looked_for() {
-    let Connected { link, connection, .. } = Connected::new();
+    let Connected { link, connection, broker: _broker, .. } = Connected::new();
     let acme = tenant("acme");
     link.send(connection, &acme, &ToBroker::Forget { call: 1 }).unwrap();
     assert_eq!(link.asked_at(), 0);
