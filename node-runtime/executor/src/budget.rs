@@ -18,10 +18,12 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use mfaas_ident::Budget;
+
 use crate::ExecutorError;
 use crate::clock::cpu_ns;
 use crate::signals::TICK_SIGNAL;
-use crate::state::BudgetState;
+use crate::state::{BudgetState, UNKNOWN};
 
 /// How often the backup timer rings, in nanoseconds of CPU time. The kernel looks at such timers
 /// with its own tick, mostly 1 to 10 ms.
@@ -39,6 +41,14 @@ const AGAIN_NS: u64 = 2_000;
 pub(crate) struct Used {
     pub(crate) wall_ns: u64,
     pub(crate) cpu_ns: u64,
+}
+
+/// What held before a call within the call began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outer {
+    /// When it did, in ticks.
+    entered: u64,
+    deadline: u64,
 }
 
 impl BudgetState {
@@ -90,6 +100,47 @@ impl BudgetState {
         Used { wall_ns, cpu_ns: used }
     }
 
+    /// Notes that a call within the call begins, which has so much of what is left, at most. For [`Self::leave`].
+    pub(crate) fn enter(&self, budget: Budget, watch: &AtomicU64) -> Outer {
+        let (clock, now) = (self.clock.get(), self.now());
+        let outer = Outer { entered: now, deadline: self.deadline.load(Ordering::Relaxed) };
+        let budget_ns = budget.as_micros().saturating_mul(1_000);
+        self.inner.entered.store(now, Ordering::Relaxed);
+        self.inner.begun_cpu_ns.store(UNKNOWN, Ordering::Relaxed);
+        self.inner.budget_ns.store(budget_ns, Ordering::Relaxed);
+        let deadline = outer.deadline.min(now.saturating_add(clock.ticks(budget_ns)));
+        self.deadline.store(deadline, Ordering::Relaxed);
+        watch.store(deadline, Ordering::Release);
+        outer
+    }
+
+    /// It has ended, and the call has its budget again. What it took by the wall, in nanoseconds.
+    pub(crate) fn leave(&self, outer: Outer, watch: &AtomicU64) -> u64 {
+        self.inner.budget_ns.store(UNKNOWN, Ordering::Relaxed);
+        self.deadline.store(outer.deadline, Ordering::Relaxed);
+        watch.store(outer.deadline, Ordering::Release);
+        self.clock.get().ns(self.now().saturating_sub(outer.entered))
+    }
+
+    /// What a call within the call may still use, in nanoseconds; all of it where there is none. By the first look at it only as much
+    /// counts as cannot have been used before it began; from then on all of it.
+    fn left_of_inner(&self, used_ns: u64, cpu_now_ns: u64) -> u64 {
+        let budget_ns = self.inner.budget_ns.load(Ordering::Relaxed);
+        if budget_ns == UNKNOWN {
+            return UNKNOWN;
+        }
+        let inner_ns = match self.inner.begun_cpu_ns.load(Ordering::Relaxed) {
+            UNKNOWN => {
+                let entered = self.inner.entered.load(Ordering::Relaxed);
+                let before = entered.saturating_sub(self.started.load(Ordering::Relaxed));
+                used_ns.saturating_sub(self.clock.get().ns(before))
+            }
+            begun_ns => cpu_now_ns.saturating_sub(begun_ns),
+        };
+        self.inner.begun_cpu_ns.store(cpu_now_ns.saturating_sub(inner_ns), Ordering::Relaxed);
+        budget_ns.saturating_sub(inner_ns)
+    }
+
     /// In the handler, and between two runs of a call: whether the call has used up its budget for
     /// certain. If not, the deadline moves. `endable`: whether the call could be ended where it stands.
     pub(crate) fn is_used_up(&self, endable: bool) -> bool {
@@ -99,13 +150,14 @@ impl BudgetState {
         }
         let (used_ns, cpu_now_ns) = self.used_for_certain();
         let budget_ns = self.budget_ns.load(Ordering::Relaxed);
-        if used_ns >= budget_ns && endable {
+        let left_ns = budget_ns.saturating_sub(used_ns).min(self.left_of_inner(used_ns, cpu_now_ns));
+        if left_ns == 0 && endable {
             return true;
         }
         self.used_ns.store(used_ns, Ordering::Relaxed);
         self.sample_cpu_ns.store(cpu_now_ns, Ordering::Relaxed);
         self.sample_ticks.store(now, Ordering::Relaxed);
-        let missing_ns = budget_ns.saturating_sub(used_ns).max(AGAIN_NS);
+        let missing_ns = left_ns.max(AGAIN_NS);
         let deadline = now.saturating_add(self.clock.get().ticks(missing_ns));
         self.deadline.store(deadline, Ordering::Relaxed);
         // SAFETY: INV-EXECUTOR-10. Not null only while the call runs, which borrows the word.

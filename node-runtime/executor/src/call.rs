@@ -1,18 +1,18 @@
 //! One call from start to end: prepare, run, judge what came back, show it, wipe.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-use mfaas_abi::frame::{FrameError, RequestParts};
+use mfaas_abi::frame::FrameError;
 use mfaas_abi::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max};
-use mfaas_abi::{
-    ABI_VERSION, AssetTable, FLAG_BULK, FLAG_RESUMED, RequestRecord, ResponseRecord, Span, Status, WAITS,
-};
+use mfaas_abi::{RequestRecord, Span, Status, WAITS};
 use mfaas_ident::{Budget, MemoryLimit};
 use mfaas_inspect::verify::BUNDLE_BYTES;
 
 use crate::budget::Used;
 use crate::directory::{Resident, Verification};
+use crate::inline::{Inline, InlineRoom};
 use crate::limits::Limits;
 use crate::memory::{CallMemory, LARGEST_ARENA, LARGEST_STACK, Region, Sizes};
 use crate::message::Message;
@@ -22,12 +22,16 @@ use crate::slab::{self, Slab};
 use crate::slot_cache::SlotCache;
 use crate::state::{self, End};
 use crate::suspended::{self, Saved};
-use crate::{Clock, ExecutorError, Keys, bind, budget, gate, judge, keys, maps, memory, signals, window};
+use crate::{
+    Clock, ExecutorError, Keys, bind, budget, gate, judge, keys, maps, memory, prepare, signals, window,
+};
 
 /// Where functions run. One in a process; it cannot leave its thread.
 #[derive(Debug)]
 pub struct Executor {
     call_memory: CallMemory,
+    /// What calls within a call work in, if the window has room for it.
+    inline_room: Option<InlineRoom>,
     slab: Slab,
     /// The rest of the window and what lies above it, without access.
     _gaps: Vec<Region>,
@@ -72,12 +76,12 @@ pub struct Outcome<'a> {
 }
 
 /// Answers what a call waits for while it stays: it is given the operations that the call began (`mfaas_abi::Records`, of any
-/// origin) and writes their outcomes, likewise records, to the beginning of a place. How many bytes; nothing if the call is to be put
-/// aside.
-pub type AskHost<'a> = &'a dyn Fn(&[u8], &mut [u8]) -> Option<usize>;
+/// origin) and writes their outcomes, likewise records, to the beginning of a place; meanwhile it may call other images. How many
+/// bytes; nothing if the call is to be put aside.
+pub type AskHost<'a> = &'a dyn Fn(&[u8], &mut [u8], &mut Inline<'_>) -> Option<usize>;
 
 /// Nobody answers anything: a call that waits is put aside.
-pub const ASK_NOBODY: AskHost<'static> = &|_, _| None;
+pub const ASK_NOBODY: AskHost<'static> = &|_, _, _| None;
 
 /// What is called.
 #[derive(Debug, Clone, Copy)]
@@ -131,6 +135,7 @@ struct Runs<'a> {
     frame_bytes: usize,
     resumes: bool,
     limits: Limits,
+    watch: &'a AtomicU64,
     ask: AskHost<'a>,
 }
 
@@ -163,8 +168,10 @@ impl Executor {
     ) -> Result<Self, ExecutorError> {
         let bytes = usize::try_from(memory.as_bytes()).map_err(|_| ExecutorError::Unmappable("too large"))?;
         let call_memory = CallMemory::new(bytes, body_bytes_max)?;
+        let inline_room = InlineRoom::behind(&call_memory, bytes)?;
         let [code, assets, data, constants] = slab.banks();
-        let gaps = memory::reserve_gaps(&[code, assets, data, constants, call_memory.addresses()])?;
+        let calls = addresses(&call_memory, inline_room.as_ref());
+        let gaps = memory::reserve_gaps(&[code, assets, data, constants, calls])?;
         let handler_stack = HandlerStack::install()?;
         signals::install_handlers()?;
         state::with(|state| {
@@ -179,6 +186,7 @@ impl Executor {
         let slot_cache = SlotCache::new(slab.slots());
         Ok(Self {
             call_memory,
+            inline_room,
             slab,
             _gaps: gaps,
             slot_cache,
@@ -212,8 +220,12 @@ impl Executor {
     pub fn confirm_window(&self) -> Result<(), ExecutorError> {
         let unread = || ExecutorError::NotTheWindow("the list of mappings cannot be read".to_owned());
         let mappings = maps::all().ok_or_else(unread)?;
-        window::confirm(&mappings, &self.slab.banks(), &self.call_memory.addresses())
-            .map_err(ExecutorError::NotTheWindow)
+        window::confirm(
+            &mappings,
+            &self.slab.banks(),
+            &addresses(&self.call_memory, self.inline_room.as_ref()),
+        )
+        .map_err(ExecutorError::NotTheWindow)
     }
 
     /// Where the next call's request frame goes. Zeros between calls.
@@ -288,13 +300,13 @@ impl Executor {
         if cold || std::mem::replace(&mut self.departures, departures) != departures {
             gate::serialise();
         }
-        let runs = Runs { image, frame_bytes, resumes, limits, ask };
-        let (ran, used, heard_bytes) = self.run_in_budget(&runs, origin, sizes, watch);
+        let runs = Runs { image, frame_bytes, resumes, limits, watch, ask };
+        let (ran, used, heard_bytes) = self.run_in_budget(&runs, origin, sizes);
         self.unwiped = Some(image);
         let sizes = if ran.end == End::OverBudget {
             roomy(sizes, ran.sizes)
         } else if cold {
-            self.content_with(&ran)
+            prepare::content_with(&self.call_memory, &ran)
         } else {
             ran.sizes
         };
@@ -335,19 +347,13 @@ impl Executor {
 
     /// Runs the image, however often, in one budget, and says what all of it used, and how many bytes it heard at once behind its
     /// request.
-    fn run_in_budget(
-        &mut self,
-        runs: &Runs<'_>,
-        origin: Origin,
-        sizes: Sizes,
-        watch: &AtomicU64,
-    ) -> (Ran, Used, usize) {
+    fn run_in_budget(&mut self, runs: &Runs<'_>, origin: Origin, sizes: Sizes) -> (Ran, Used, usize) {
         self.place(&runs.image, origin);
-        self.prepare(&runs.image, runs.limits, sizes, runs.resumes);
+        prepare::write_record(&self.call_memory, &runs.image, runs.limits, sizes, runs.resumes);
         let budget_ns = runs.limits.budget.as_micros().saturating_mul(1_000);
-        state::with(|state| state.budget.begin(budget_ns, watch));
+        state::with(|state| state.budget.begin(budget_ns, runs.watch));
         let (ran, heard_bytes) = self.run_in_room(runs, sizes);
-        let used = state::with(|state| state.budget.end(watch));
+        let used = state::with(|state| state.budget.end(runs.watch));
         (ran, used, heard_bytes)
     }
 
@@ -359,7 +365,7 @@ impl Executor {
         let Runs { image, frame_bytes, resumes, limits, .. } = runs;
         let mut heard_bytes = 0;
         let mut ran = self.run_and_ask(runs, sizes, &mut heard_bytes);
-        while let Some(larger) = self.outgrown(&ran, *limits) {
+        while let Some(larger) = prepare::outgrown(&self.call_memory, &ran, *limits) {
             if state::with(|state| state.budget.is_used_up(true)) {
                 return (Ran { end: End::OverBudget, ..ran }, heard_bytes);
             }
@@ -368,7 +374,7 @@ impl Executor {
             // changed it.
             let Ok(origin) = self.read(image, *frame_bytes, *resumes) else { break };
             self.place(image, origin);
-            self.prepare(image, *limits, larger, *resumes);
+            prepare::write_record(&self.call_memory, image, *limits, larger, *resumes);
             ran = self.run_and_ask(runs, larger, &mut heard_bytes);
         }
         (ran, heard_bytes)
@@ -376,8 +382,8 @@ impl Executor {
 
     /// Runs the image, and goes on with it where it is as long as there is an answer to what it waits for. Notes how many bytes it
     /// heard at most, which lie behind its request: that has to stay, for the call may have to run again.
-    fn run_and_ask(&self, runs: &Runs<'_>, sizes: Sizes, heard_bytes: &mut usize) -> Ran {
-        let Runs { image, frame_bytes, limits, ask, .. } = runs;
+    fn run_and_ask(&mut self, runs: &Runs<'_>, sizes: Sizes, heard_bytes: &mut usize) -> Ran {
+        let Runs { image, frame_bytes, limits, ask, watch, .. } = runs;
         let mut ran = self.run(image, sizes);
         while ran.end == End::Returned(WAITS) {
             // SAFETY: INV-EXECUTOR-2 and 6. Any numbers, which are checked before use.
@@ -388,15 +394,28 @@ impl Executor {
             // SAFETY: INV-EXECUTOR-2. The request's place, apart from the arena, and no call runs.
             let place = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
             let place = &mut place[*frame_bytes..];
-            let Some(heard) = ask(asked, place).and_then(|bytes| place.get(..bytes)) else { break };
+            let mut inline = Inline {
+                room: self.inline_room.as_mut(),
+                slab: &self.slab,
+                slot_cache: &mut self.slot_cache,
+                departures: &mut self.departures,
+                caller: *image,
+                watch,
+                fault: None,
+            };
+            let told = ask(asked, place, &mut inline);
+            if let Some(end) = inline.fault {
+                return Ran { end, ..ran };
+            }
+            let Some(heard) = told.and_then(|bytes| place.get(..bytes)) else { break };
             let heard = Span::of(heard);
             *heard_bytes = heard.bytes.max(*heard_bytes);
             if state::with(|state| state.budget.is_used_up(true)) {
                 return Ran { end: End::OverBudget, ..ran };
             }
-            // SAFETY: INV-EXECUTOR-2. As in `read_request`.
+            // SAFETY: INV-EXECUTOR-2. As in `prepare::read_request`.
             unsafe { (*self.call_memory.call()).request.body = heard };
-            self.prepare(image, *limits, sizes, true);
+            prepare::write_record(&self.call_memory, image, *limits, sizes, true);
             ran = self.run(image, sizes);
         }
         ran
@@ -404,24 +423,10 @@ impl Executor {
 
     /// Reads the frame in the request's place into the call's record.
     fn read(&self, image: &Resident, bytes: usize, resumes: bool) -> Result<Origin, CallError> {
-        if resumes { self.read_suspended(image, bytes) } else { self.read_request(bytes) }
-    }
-
-    /// Writes the parts of the request into the call's record, once for all images: a function finds them
-    /// made. Straight to their place: a copy of a record that was just written waits for its parts.
-    fn read_request(&self, bytes: usize) -> Result<Origin, CallError> {
-        let record = self.call_memory.call();
-        let body_bytes_max = self.call_memory.body_bytes_max();
-        let parts = RequestParts::decode(self.call_memory.frame(bytes), body_bytes_max)
-            .map_err(CallError::NotARequest)?;
-        // SAFETY: INV-EXECUTOR-2. The record's place in the call memory, aligned and apart from the request, and no call
-        // runs.
-        let request = unsafe { &mut (*record).request };
-        request.method = Span::of(parts.method);
-        request.path = Span::of(parts.path);
-        request.headers = Span::of(parts.headers.as_bytes());
-        request.header_count = parts.headers.len();
-        request.body = Span::of(parts.body);
+        if resumes {
+            return self.read_suspended(image, bytes);
+        }
+        prepare::read_request(&self.call_memory, bytes).map_err(CallError::NotARequest)?;
         Ok(Origin::Request)
     }
 
@@ -431,7 +436,7 @@ impl Executor {
         let frame = self.call_memory.frame(bytes);
         let saved = Saved::read(frame, image, &self.call_memory).ok_or(CallError::NotItsState)?;
         let none = Span::of(&frame[..0]);
-        // SAFETY: INV-EXECUTOR-2. As in `read_request`.
+        // SAFETY: INV-EXECUTOR-2. As in `prepare::read_request`.
         unsafe {
             (*record).request = RequestRecord {
                 method: none,
@@ -452,70 +457,22 @@ impl Executor {
         }
     }
 
-    /// Writes the rest of the call's record.
-    fn prepare(&self, image: &Resident, limits: Limits, sizes: Sizes, resumes: bool) {
-        let (arena, bytes) = self.call_memory.arena(sizes.arena);
-        let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
-        // SAFETY: INV-EXECUTOR-2. As in `read_request`.
-        let call = unsafe { &mut *self.call_memory.call() };
-        call.abi_version = ABI_VERSION;
-        call.flags = if resumes { FLAG_RESUMED } else { 0 };
-        if self.call_memory.body_bytes_max() > BODY_BYTES_MAX {
-            call.flags |= FLAG_BULK;
-        }
-        call.arena = arena;
-        call.arena_bytes = memory.min(bytes);
-        call.response = ResponseRecord::NONE;
-        call.assets = std::ptr::with_exposed_provenance::<AssetTable>(image.assets);
-    }
-
     /// Runs the entry and comes back when the run has ended, however it ended.
     fn run(&self, image: &Resident, sizes: Sizes) -> Ran {
         run_on_stack(&self.call_memory, sizes, image.entry, self.call_memory.call())
     }
 
-    /// The next larger sizes, if the call ended for want of what it may have.
-    fn outgrown(&self, ran: &Ran, limits: Limits) -> Option<Sizes> {
-        let Sizes { mut arena, mut stack } = ran.sizes;
-        match ran.end {
-            End::OutOfMemory(wanted) if arena < LARGEST_ARENA => {
-                let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
-                let (_, had) = self.call_memory.arena(arena);
-                // Less than all that it may have, and asked for no more than that.
-                if had >= memory || wanted >= memory {
-                    return None;
-                }
-                // What the function says it has, within what it could, and what it asked for. No step is too
-                // many: each is work done again.
-                let needed = judge::memory_used(&self.call_memory, arena).saturating_add(wanted);
-                let fits = |size: &u8| self.call_memory.arena(*size).1 >= needed;
-                arena = (arena + 1..LARGEST_ARENA).find(fits).unwrap_or(LARGEST_ARENA);
-            }
-            End::StackOverflow if stack < LARGEST_STACK => stack += 1,
-            _ => return None,
-        }
-        Some(Sizes { arena, stack })
-    }
-
-    /// The smallest sizes that the image's first call would have been content with. Hints: an image
-    /// that needs more gets more.
-    fn content_with(&self, ran: &Ran) -> Sizes {
-        let End::Returned(_) = ran.end else { return ran.sizes };
-        let fits = |used: usize, room: usize| used + used / 4 <= room;
-        let arena_used = judge::memory_used(&self.call_memory, ran.sizes.arena);
-        let stack_used = self.call_memory.stack_used(ran.sizes.stack);
-        let arena = (0..ran.sizes.arena).find(|size| fits(arena_used, self.call_memory.arena(*size).1));
-        let stack = (0..ran.sizes.stack).find(|size| fits(stack_used, self.call_memory.stack(*size).len()));
-        Sizes { arena: arena.unwrap_or(ran.sizes.arena), stack: stack.unwrap_or(ran.sizes.stack) }
-    }
-
     /// Leaves no byte of the last call in the memory that the next one sees.
     fn wipe(&mut self, ran: &Ran, request_bytes: usize) {
         match ran.end {
-            // What does this is no safe code, and may have written anywhere in the call memory.
-            End::Fault(_) | End::Denied(_) => self.call_memory.wipe_all(),
+            // What does this is no safe code, and may have written anywhere in memory of calls.
+            End::Fault(_) | End::Denied(_) => {
+                self.call_memory.wipe_all();
+                self.inline_room.iter_mut().for_each(InlineRoom::wipe_all);
+            }
             _ => self.call_memory.wipe(ran.sizes, request_bytes),
         }
+        self.inline_room.iter_mut().for_each(InlineRoom::forget_answer);
         self.message.wipe();
         let kept = self.frame.len().min(FRAME_BYTES_MAX);
         self.frame[..kept].fill(0);
@@ -537,6 +494,12 @@ impl Executor {
             text.wipe();
         });
     }
+}
+
+/// Where calls work, those within calls included.
+fn addresses(call_memory: &CallMemory, inline_room: Option<&InlineRoom>) -> Range<usize> {
+    let Range { start, end } = call_memory.addresses();
+    start..inline_room.map_or(end, InlineRoom::end)
 }
 
 /// What gates mask return addresses with: to the start of a bundle where all code consists of bundles.

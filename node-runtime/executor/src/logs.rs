@@ -22,6 +22,14 @@ pub(crate) struct LogBuffer {
     dropped: bool,
 }
 
+/// A state of a buffer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    len: usize,
+    open: Option<(usize, Level)>,
+    dropped: bool,
+}
+
 impl LogBuffer {
     pub(crate) const fn new() -> Self {
         Self { bytes: [0; LOG_BYTES_MAX], len: 0, open: None, dropped: false }
@@ -63,6 +71,22 @@ impl LogBuffer {
             self.len = end;
         }
         &self.bytes[..self.len]
+    }
+
+    /// Where it stands, for [`Self::undo`]. What comes next begins a record.
+    pub(crate) fn mark(&mut self) -> Mark {
+        Mark { len: self.len, open: self.open.take(), dropped: self.dropped }
+    }
+
+    /// Forgets what came since, and says whether something did.
+    pub(crate) fn undo(&mut self, Mark { len, open, dropped }: Mark) -> bool {
+        let has_grown = self.len > len || self.dropped != dropped;
+        if has_grown {
+            // One text may lie behind the length that was left between copy and count.
+            self.bytes[len..].fill(0);
+        }
+        (self.len, self.open, self.dropped) = (len, open, dropped);
+        has_grown
     }
 
     /// Forgets everything and leaves zeros.

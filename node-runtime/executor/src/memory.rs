@@ -237,6 +237,8 @@ pub(crate) struct Sizes {
 impl Sizes {
     /// What a function begins with: its first calls move it up or down.
     pub(crate) const FIRST: Self = Self { arena: 2, stack: 1 };
+    /// Of what nothing ran in.
+    pub(crate) const SMALLEST: Self = Self { arena: 0, stack: 0 };
 }
 
 /// `guard · call · request · guard · arena · guard · stack · guard · stack … guard`
@@ -267,10 +269,17 @@ const _: () = assert!(
 const CALL_AT: usize = 64;
 const _: () = assert!(size_of::<Call>() + CALL_AT <= PAGE_BYTES);
 
-impl CallMemory {
-    /// Call memory whose largest arena has `arena_bytes`, a multiple of a page, for requests with bodies of at most
-    /// `body_bytes_max`, which is one too.
-    pub(crate) fn new(arena_bytes: usize, body_bytes_max: usize) -> Result<Self, ExecutorError> {
+/// Where the parts lie, from its first byte on.
+struct Layout {
+    request_end: usize,
+    arenas: [Range<usize>; ARENA_BYTES.len() + 1],
+    stacks: [Range<usize>; STACKS_BYTES.len()],
+    /// All of it.
+    bytes: usize,
+}
+
+impl Layout {
+    fn of(arena_bytes: usize, body_bytes_max: usize) -> Self {
         let largest = arena_bytes.next_multiple_of(PAGE_BYTES).max(KEPT_BYTES + PAGE_BYTES);
         let request_end = REQUEST + frame_bytes_max(body_bytes_max).next_multiple_of(PAGE_BYTES);
         let mut end = request_end;
@@ -283,16 +292,40 @@ impl CallMemory {
         let [tiny, small, medium, large] = ARENA_BYTES;
         let arenas = [tiny, small, medium, large, largest].map(|bytes| arena.start..arena.start + bytes);
         let stacks = STACKS_BYTES.map(lay);
-        if window::CALL_MEMORY + end + GUARD_BYTES > window::END {
+        Self { request_end, arenas, stacks, bytes: end + GUARD_BYTES }
+    }
+}
+
+impl CallMemory {
+    /// Call memory whose largest arena has `arena_bytes`, a multiple of a page, for requests with bodies of at most
+    /// `body_bytes_max`, which is one too.
+    pub(crate) fn new(arena_bytes: usize, body_bytes_max: usize) -> Result<Self, ExecutorError> {
+        Self::at(window::CALL_MEMORY, arena_bytes, body_bytes_max)
+    }
+
+    /// The same at another address of the window.
+    pub(crate) fn at(
+        address: usize,
+        arena_bytes: usize,
+        body_bytes_max: usize,
+    ) -> Result<Self, ExecutorError> {
+        let Layout { request_end, arenas, stacks, bytes } = Layout::of(arena_bytes, body_bytes_max);
+        if !Self::fits(address, arena_bytes, body_bytes_max) {
             return Err(ExecutorError::Unmappable("more memory than the window has room for"));
         }
-        let region = Region::reserve(Some(window::CALL_MEMORY), end + GUARD_BYTES)?;
+        let region = Region::reserve(Some(address), bytes)?;
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         region.protect(TENANT_PAGE..request_end, access)?;
-        for range in stacks.iter().chain([&arena]) {
+        let [.., arena] = &arenas;
+        for range in stacks.iter().chain([arena]) {
             region.protect(range.clone(), access)?;
         }
         Ok(Self { region, body_bytes_max, arenas, stacks })
+    }
+
+    /// Whether the window has room for it at an address.
+    pub(crate) fn fits(address: usize, arena_bytes: usize, body_bytes_max: usize) -> bool {
+        address + Layout::of(arena_bytes, body_bytes_max).bytes <= window::END
     }
 
     /// Where it lies.

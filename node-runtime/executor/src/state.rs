@@ -133,10 +133,25 @@ pub(crate) struct BudgetState {
     /// A sample of both clocks, taken before the call or in it: CPU time in nanoseconds, ticks.
     pub(crate) sample_cpu_ns: AtomicU64,
     pub(crate) sample_ticks: AtomicU64,
+    /// Of a call within the call.
+    pub(crate) inner: InnerBudget,
     /// Where the dispatcher looks for the deadline; null while no call runs.
     pub(crate) watch: AtomicPtr<AtomicU64>,
     /// The clock, as a function and its ticks in a microsecond.
     pub(crate) clock: Cell<Clock>,
+}
+
+/// Of times in nanoseconds: none, or not looked at yet.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
+
+/// The same of a call within the running one.
+pub(crate) struct InnerBudget {
+    /// When it began, in ticks.
+    pub(crate) entered: AtomicU64,
+    /// Its budget, in nanoseconds of CPU time; [`UNKNOWN`] where there is none.
+    pub(crate) budget_ns: AtomicU64,
+    /// The thread's CPU time when it began, as found by a look at it, in nanoseconds; [`UNKNOWN`] before.
+    pub(crate) begun_cpu_ns: AtomicU64,
 }
 
 /// A bounded text, written once in a call.
@@ -185,6 +200,11 @@ impl State {
                 used_ns: AtomicU64::new(0),
                 sample_cpu_ns: AtomicU64::new(0),
                 sample_ticks: AtomicU64::new(0),
+                inner: InnerBudget {
+                    entered: AtomicU64::new(0),
+                    budget_ns: AtomicU64::new(UNKNOWN),
+                    begun_cpu_ns: AtomicU64::new(UNKNOWN),
+                },
                 watch: AtomicPtr::new(std::ptr::null_mut()),
                 clock: Cell::new(Clock::MONOTONIC),
             },

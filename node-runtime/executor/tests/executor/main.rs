@@ -8,6 +8,7 @@ mod ends;
 mod holes;
 mod hostility;
 mod hosts;
+mod inline;
 mod packing;
 mod registers;
 mod state;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mfaas_abi::limits::{BODY_BYTES_MAX, state_bytes_max};
 use mfaas_abi::{DONE, OperationKind, Record, Status, SuspendedFrame};
-use mfaas_executor::{AskHost, CallError, Start};
+use mfaas_executor::{AskHost, CallError, Inline, Start};
 
 use crate::{Answer, Fixture, answer, state, toolchain};
 
@@ -288,7 +288,7 @@ fn told(asked: &[u8], place: &mut [u8]) -> usize {
 fn a_call_goes_on_where_it_is_as_long_as_it_is_told_what_it_waits_for() {
     let mut fixture = Fixture::of_waiters();
     let asked = Cell::new(0);
-    let ask = |question: &[u8], place: &mut [u8]| {
+    let ask = |question: &[u8], place: &mut [u8], _: &mut Inline<'_>| {
         asked.set(asked.get() + 1);
         Some(told(question, place))
     };
@@ -301,7 +301,9 @@ fn a_call_goes_on_where_it_is_as_long_as_it_is_told_what_it_waits_for() {
     }
     // After two rounds nobody knows: it is put aside, and goes on as any other.
     asked.set(0);
-    let some = |question: &[u8], place: &mut [u8]| ask(question, place).filter(|_| asked.get() < 3);
+    let some = |question: &[u8], place: &mut [u8], inline: &mut Inline<'_>| {
+        ask(question, place, inline).filter(|_| asked.get() < 3)
+    };
     let state = fixture.begin_asking(b'w', 3, 3_000, &some).waits();
     fixture.between();
     assert_eq!(report(&fixture.resume(&state).ended()), (10, 3 * HEARD, true));
@@ -312,7 +314,7 @@ fn a_call_goes_on_where_it_is_as_long_as_it_is_told_what_it_waits_for() {
 fn a_call_that_outgrows_its_arena_after_it_was_told_something_is_told_it_again() {
     let mut fixture = Fixture::of_waiters();
     let asked = Cell::new(0);
-    let ask = |question: &[u8], place: &mut [u8]| {
+    let ask = |question: &[u8], place: &mut [u8], _: &mut Inline<'_>| {
         asked.set(asked.get() + 1);
         Some(told(question, place))
     };
@@ -326,15 +328,15 @@ fn a_call_that_outgrows_its_arena_after_it_was_told_something_is_told_it_again()
 #[test]
 fn a_call_that_is_told_what_it_waits_for_keeps_its_budget() {
     let mut fixture = Fixture::of_waiters().with_budget_us(2_000);
-    let ask = |question: &[u8], place: &mut [u8]| Some(told(question, place));
+    let ask = |question: &[u8], place: &mut [u8], _: &mut Inline<'_>| Some(told(question, place));
     assert_eq!(fixture.begin_asking(b's', 1, 10, &ask).ended().status, Status::OverBudget);
     fixture.between();
-    let slowly = |question: &[u8], place: &mut [u8]| {
+    let slowly = |question: &[u8], place: &mut [u8], inline: &mut Inline<'_>| {
         let since = Instant::now();
         while since.elapsed() < Duration::from_millis(30) {
             std::hint::spin_loop();
         }
-        ask(question, place)
+        ask(question, place, inline)
     };
     assert_eq!(fixture.begin_asking(b'w', 1, 10, &slowly).ended().status, Status::OverBudget);
     fixture.between();
@@ -345,7 +347,7 @@ fn a_call_that_is_told_what_it_waits_for_keeps_its_budget() {
 fn a_call_that_began_nothing_is_put_aside() {
     let mut fixture = Fixture::of_waiters();
     let asked = Cell::new(0);
-    let ask = |_: &[u8], _: &mut [u8]| {
+    let ask = |_: &[u8], _: &mut [u8], _: &mut Inline<'_>| {
         asked.set(asked.get() + 1);
         Some(0)
     };
@@ -359,7 +361,7 @@ fn a_call_that_began_nothing_is_put_aside() {
 fn what_a_call_asks_and_is_told_lies_where_it_may() {
     let mut fixture = Fixture::of_waiters();
     let asked = Cell::new(0);
-    let ask = |_: &[u8], place: &mut [u8]| {
+    let ask = |_: &[u8], place: &mut [u8], _: &mut Inline<'_>| {
         asked.set(asked.get() + 1);
         Some(place.len() + 1)
     };
