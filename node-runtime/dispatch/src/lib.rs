@@ -16,7 +16,7 @@
 //! What it never does:
 //! - it never gives a job two answers, or none ([`Command::Answer`] is emitted once for each
 //!   accepted job, and the job is forgotten in the same step);
-//! - it never unloads an image that a queued or running call needs, and never starts a call on a
+//! - it never unloads an image that a queued or running call needs, or may call where it is, and never starts a call on a
 //!   worker that maps another slab than the one that the slot lies in;
 //! - it never starts a job on a worker that is doomed or leaves, or on a worker of another pool;
 //! - it never bans for the death of a worker that ran anything but the banned function;
@@ -26,6 +26,7 @@
 
 mod departures;
 mod functions;
+mod guests;
 mod jobs;
 mod limits;
 mod pool;

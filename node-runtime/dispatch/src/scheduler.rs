@@ -2,6 +2,7 @@
 
 use crate::departures::Departures;
 use crate::functions::{Functions, Phase};
+use crate::guests::Guest;
 use crate::jobs::{Job, Jobs, NONE, Place};
 use crate::pool::{Pool, Pools};
 use crate::room::Room;
@@ -81,6 +82,7 @@ pub struct Scheduler {
     pub(crate) room: Room,
     pub(crate) departures: Departures,
     pub(crate) slabs: Slabs,
+    pub(crate) guests: Vec<Guest>,
     pub(crate) stopping: bool,
 }
 
@@ -102,6 +104,7 @@ impl Scheduler {
             room: Room::default(),
             departures: Departures::default(),
             slabs: Slabs::default(),
+            guests: Vec::new(),
             stopping: false,
         };
         // The first, if there is one. Without shared workers there is none to refuse.
@@ -243,6 +246,7 @@ impl Scheduler {
                 }
             }
         }
+        self.release_guests(id.place, commands);
         self.passed(id.place, 1, commands);
         Some((first, used_us))
     }

@@ -3,6 +3,7 @@
 mod bulk;
 mod check;
 mod fairness;
+mod guests;
 mod pools;
 mod residency;
 mod simulation;

@@ -107,8 +107,16 @@ impl Usage {
     /// Counts an answered call, unless it never ran.
     pub(crate) fn record(&self, answered: &Answered) {
         if let Some(cost) = cost(answered) {
-            self.lock().add(&answered.served, cost);
+            self.lock().add(&answered.served, cost, 1);
         }
+    }
+
+    /// Counts calls that were made within another one and answered, and took so long together: each as one of the mean.
+    pub(crate) fn record_inline(&self, served: &Arc<Served>, calls: u64, ns: u64, memory_bytes: u64) {
+        let Some(mean_ns) = ns.checked_div(calls) else { return };
+        let memory_bytes = memory_bytes.min(served.terms.memory.as_bytes());
+        let cost = Cost { cpu_ns: mean_ns, run_ns: mean_ns, queue_ns: 0, memory_bytes, kill: None };
+        self.lock().add(served, cost, calls);
     }
 
     /// The series of functions, in Prometheus' text format.
@@ -173,20 +181,21 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    fn add(&mut self, served: &Arc<Served>, cost: Cost) {
-        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns);
+    /// Counts so many calls of the same cost.
+    fn add(&mut self, served: &Arc<Served>, cost: Cost, calls: u64) {
+        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns.saturating_mul(calls));
         let Some(index) = self.place_of(served) else {
-            self.unnamed_calls += 1;
-            self.shown[0].add(cost);
+            self.unnamed_calls += calls;
+            self.shown[0].add(cost, calls);
             return;
         };
         let version = &mut self.versions[index];
-        version.add(cost);
+        version.add(cost, calls);
         if !std::mem::replace(&mut version.is_unreported, true) {
             self.unreported.push(index);
         }
         let shown = version.shown;
-        self.shown[shown].add(cost);
+        self.shown[shown].add(cost, calls);
     }
 
     /// Where calls of this version are counted. The scheduler may give a number to another version later, so what it
@@ -269,16 +278,16 @@ impl Version {
         }
     }
 
-    fn add(&mut self, cost: Cost) {
-        self.calls += 1;
-        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns);
-        self.run_ns = self.run_ns.saturating_add(cost.run_ns);
-        self.queue_ns = self.queue_ns.saturating_add(cost.queue_ns);
-        self.runs[bucket(cost.run_ns)] += 1;
+    fn add(&mut self, cost: Cost, calls: u64) {
+        self.calls += calls;
+        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns.saturating_mul(calls));
+        self.run_ns = self.run_ns.saturating_add(cost.run_ns.saturating_mul(calls));
+        self.queue_ns = self.queue_ns.saturating_add(cost.queue_ns.saturating_mul(calls));
+        self.runs[bucket(cost.run_ns)] += calls;
         self.recent.run_ns = self.recent.run_ns.max(cost.run_ns);
         self.recent.memory_bytes = self.recent.memory_bytes.max(cost.memory_bytes);
         if let Some(kill) = cost.kill {
-            self.kills[kill as usize] += 1;
+            self.kills[kill as usize] += calls;
         }
     }
 
@@ -309,13 +318,13 @@ fn without_zeros_at_the_end(numbers: &[u64]) -> &[u64] {
 }
 
 impl Shown {
-    fn add(&mut self, cost: Cost) {
-        self.run.add(cost.run_ns);
-        self.queue.add(cost.queue_ns);
-        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns);
+    fn add(&mut self, cost: Cost, calls: u64) {
+        self.run.add(cost.run_ns, calls);
+        self.queue.add(cost.queue_ns, calls);
+        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns.saturating_mul(calls));
         self.memory_bytes_max = self.memory_bytes_max.max(cost.memory_bytes);
         if let Some(kill) = cost.kill {
-            self.kills[kill as usize] += 1;
+            self.kills[kill as usize] += calls;
         }
     }
 }

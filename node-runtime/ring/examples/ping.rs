@@ -59,6 +59,7 @@ fn echo(descriptor: i32, spin_rounds: u32) -> Result<()> {
                     response: &frame[..bytes],
                     logs: b"",
                     message: b"",
+                    inline: b"",
                     wall_ns: 0,
                     cpu_ns: 0,
                     memory_bytes: 0,

@@ -11,8 +11,8 @@ use crate::RingError;
 use crate::barrier;
 use crate::clock::{self, Rate};
 use crate::layout::{
-    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, FLAG_YIELDS, Geometry, Header, MAGIC, Part, VERSION,
-    WorkerState, pack, unpack,
+    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, FLAG_YIELDS, Geometry, Header, INLINE_SHIFT, MAGIC,
+    Part, VERSION, WorkerState, pack, unpack,
 };
 use crate::map::Mapping;
 use crate::protocol::{Turn, look, publish, take_question, tell};
@@ -82,6 +82,8 @@ pub struct Completion {
     pub logs: Vec<u8>,
     /// The panic's text and place, or a sentence about another end; the tenant's bytes.
     pub message: Vec<u8>,
+    /// What was called within the call ([`crate::InlineUse::decode_all`]).
+    pub inline: Vec<u8>,
     /// Wall time of the handler, in nanoseconds.
     pub wall_ns: u64,
     /// CPU time of the handler, in nanoseconds.
@@ -102,6 +104,7 @@ impl Completion {
             response: Vec::new(),
             logs: Vec::new(),
             message: Vec::new(),
+            inline: Vec::new(),
             wall_ns: 0,
             cpu_ns: 0,
             memory_bytes: 0,
@@ -468,7 +471,8 @@ impl Collector {
         into.call_id = self.ledger.call_ids[mapping.geometry().index(position)].load(Ordering::Relaxed);
         self.part(position, Part::Response, response_bytes, &mut into.response)?;
         self.part(position, Part::Log, log_bytes, &mut into.logs)?;
-        self.part(position, Part::Message, message_bytes, &mut into.message)
+        self.part(position, Part::Message, message_bytes, &mut into.message)?;
+        self.part(position, Part::Inline, flags >> INLINE_SHIFT, &mut into.inline)
     }
 
     fn part(&self, position: u64, part: Part, bytes: u32, into: &mut Vec<u8>) -> Result<(), RingError> {

@@ -4,7 +4,7 @@
 //! header          one page: words that are written once or seldom, each writer on lines of its own
 //! host's slots    slots × (64 bytes submission, 512 bytes request), written by the host alone but for wiping
 //! worker's slots  slots × (64 bytes completion, 512 bytes response), written by the worker alone but for wiping
-//! large areas     slots × (log, message, large request, large response), touched only when needed
+//! large areas     slots × (log, message, calls within the call, large request, large response), touched only when needed
 //! ```
 //! A slot takes 9 cache lines on each side, and a large area an odd number of them: strides that
 //! are a multiple of a page would let all slots fight for the same few places of a cache.
@@ -16,11 +16,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use mfaas_abi::limits;
 
 use crate::RingError;
+use crate::inline::INLINE_BYTES_MAX;
 
 /// `mfrg`, so that a wrong descriptor is noticed.
 pub(crate) const MAGIC: u32 = 0x6d66_7267;
 /// Version of this layout; both ends come from one release, so they agree exactly.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 /// Slots in one ring, at most: 64 slots are 137 MiB of address space, touched only where used.
 const SLOTS_MAX: u32 = 64;
 
@@ -35,10 +36,12 @@ const SLOT_BYTES: usize = LINE_BYTES + SMALL_BYTES_MAX;
 
 const LOG_OFFSET: usize = 0;
 const MESSAGE_OFFSET: usize = LOG_OFFSET + limits::LOG_BYTES_MAX;
-const REQUEST_OFFSET: usize = MESSAGE_OFFSET + limits::PANIC_BYTES_MAX;
+const INLINE_OFFSET: usize = MESSAGE_OFFSET + limits::PANIC_BYTES_MAX;
+const REQUEST_OFFSET: usize = INLINE_OFFSET + INLINE_BYTES_MAX;
 
 const _: () = assert!(
     MESSAGE_OFFSET.is_multiple_of(LINE_BYTES)
+        && INLINE_OFFSET.is_multiple_of(LINE_BYTES)
         && REQUEST_OFFSET.is_multiple_of(LINE_BYTES)
         && limits::FRAME_BYTES_MAX.is_multiple_of(LINE_BYTES)
         && limits::BULK_FRAME_BYTES_MAX.is_multiple_of(LINE_BYTES),
@@ -122,6 +125,7 @@ impl Geometry {
             Area::SmallResponse => self.completion_offset(position) + LINE_BYTES,
             Area::Log => large + LOG_OFFSET,
             Area::Message => large + MESSAGE_OFFSET,
+            Area::Inline => large + INLINE_OFFSET,
             Area::LargeRequest => large + REQUEST_OFFSET,
             Area::LargeResponse => large + REQUEST_OFFSET + self.frame_bytes_max(),
         }
@@ -133,6 +137,7 @@ impl Geometry {
             Area::SmallRequest | Area::SmallResponse => SMALL_BYTES_MAX,
             Area::Log => limits::LOG_BYTES_MAX,
             Area::Message => limits::PANIC_BYTES_MAX,
+            Area::Inline => INLINE_BYTES_MAX,
             Area::LargeRequest | Area::LargeResponse => self.frame_bytes_max(),
         }
     }
@@ -143,6 +148,7 @@ impl Geometry {
             Part::Request | Part::Response => self.frame_bytes_max(),
             Part::Log => limits::LOG_BYTES_MAX,
             Part::Message => limits::PANIC_BYTES_MAX,
+            Part::Inline => INLINE_BYTES_MAX,
         }
     }
 
@@ -167,6 +173,7 @@ pub(crate) enum Part {
     Response,
     Log,
     Message,
+    Inline,
 }
 
 impl Part {
@@ -179,6 +186,7 @@ impl Part {
             Self::Response => Area::LargeResponse,
             Self::Log => Area::Log,
             Self::Message => Area::Message,
+            Self::Inline => Area::Inline,
         }
     }
 }
@@ -190,6 +198,7 @@ pub(crate) enum Area {
     SmallResponse,
     Log,
     Message,
+    Inline,
     LargeRequest,
     LargeResponse,
 }
@@ -253,7 +262,8 @@ const _: () = assert!(size_of::<SubmissionRecord>() == LINE_BYTES);
 pub(crate) struct CompletionRecord {
     /// Written last: see [`crate::protocol`].
     pub(crate) sequence: AtomicU64,
-    /// Status in the low half, flags in the high half.
+    /// Status in the low half, flags in the high half: of that the low half [`FLAG_COLD`] and [`FLAG_WAITS`], the high half how many
+    /// bytes say what was called within the call.
     pub(crate) status_and_flags: AtomicU64,
     /// Response bytes in the low half, log bytes in the high half.
     pub(crate) response_and_log: AtomicU64,
@@ -279,6 +289,10 @@ pub(crate) const FLAG_YIELDS: u64 = 4;
 pub(crate) const FLAG_COLD: u32 = 1;
 /// Flag of a completion: the call has not ended.
 pub(crate) const FLAG_WAITS: u32 = 2;
+
+/// How far up in the flags of a completion the bytes are counted that say what was called within the call.
+pub(crate) const INLINE_SHIFT: u32 = 16;
+const _: () = assert!(INLINE_BYTES_MAX < 1 << 16);
 
 /// Two 32-bit numbers in one word, the first in the low half.
 pub(crate) fn pack(low: u32, high: u32) -> u64 {

@@ -33,6 +33,7 @@ pub mod client;
 pub mod clock;
 mod host;
 mod inherit;
+mod inline;
 mod layout;
 pub mod loading;
 pub mod local_api;
@@ -44,6 +45,7 @@ mod worker;
 
 pub use host::{Collector, Completion, HostEnd, Submission, Submitter, create};
 pub use inherit::take_inherited;
+pub use inline::{INLINE_CALLEES_MAX, INLINE_CODE, INLINE_HEAD_BYTES_MAX, InlineCallee, InlineUse};
 pub use layout::{Geometry, SMALL_BYTES_MAX, WorkerState};
 pub use wait::{BELLS_MAX, BLIND_SLEEP_MAX, Bell, SPIN_ROUNDS, WakeWord, wait_any};
 pub use worker::{Answer, Job, Next, WorkerEnd};

@@ -11,8 +11,8 @@ use crate::RingError;
 use crate::barrier::Order;
 use crate::clock::{self, Rate};
 use crate::layout::{
-    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, FLAG_YIELDS, MAGIC, Part, VERSION, WorkerState, pack,
-    unpack,
+    FLAG_COLD, FLAG_MAY_ASK, FLAG_RESUMES, FLAG_WAITS, FLAG_YIELDS, INLINE_SHIFT, MAGIC, Part, VERSION,
+    WorkerState, pack, unpack,
 };
 use crate::map::Mapping;
 use crate::protocol::{Heard, Turn, ask, forget, hear, look, publish, withdraw_question};
@@ -110,6 +110,8 @@ pub struct Answer<'a> {
     pub logs: &'a [u8],
     /// Text about the end, at most [`mfaas_abi::limits::PANIC_BYTES_MAX`].
     pub message: &'a [u8],
+    /// What was called within the call: [`crate::InlineUse`], one behind the other, at most [`crate::INLINE_CALLEES_MAX`].
+    pub inline: &'a [u8],
     /// Wall time of the handler, in nanoseconds.
     pub wall_ns: u64,
     /// CPU time of the handler, in nanoseconds.
@@ -430,8 +432,12 @@ impl Answering {
 
     /// Answers the oldest call that was taken.
     pub(crate) fn reply(&mut self, answer: &Answer<'_>, refusal: u32) -> Result<(), RingError> {
-        let parts =
-            [(Part::Response, answer.response), (Part::Log, answer.logs), (Part::Message, answer.message)];
+        let parts = [
+            (Part::Response, answer.response),
+            (Part::Log, answer.logs),
+            (Part::Message, answer.message),
+            (Part::Inline, answer.inline),
+        ];
         for (part, bytes) in parts {
             let limit = self.mapping.geometry().part_bytes_max(part);
             if bytes.len() > limit {
@@ -444,7 +450,8 @@ impl Answering {
         }
         let record = self.mapping.completion(position);
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let flags = flag(answer.cold, FLAG_COLD) | flag(answer.waits, FLAG_WAITS);
+        let inline = (answer.inline.len() as u32) << INLINE_SHIFT;
+        let flags = flag(answer.cold, FLAG_COLD) | flag(answer.waits, FLAG_WAITS) | inline;
         let lengths = pack(answer.response.len() as u32, answer.logs.len() as u32);
         record.status_and_flags.store(pack(answer.status.as_u32(), flags), Ordering::Relaxed);
         record.response_and_log.store(lengths, Ordering::Relaxed);

@@ -21,6 +21,8 @@
 
 mod arguments;
 mod harden;
+mod inline;
+mod limits;
 mod probe;
 mod serve;
 mod solo;

@@ -1,6 +1,6 @@
 //! The service: map the slab, lock down, then ring → executor → ring until the node says stop.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
-use mfaas_executor::{CallError, Clock, Executor, Keys, Limits, Outcome, Slab, Start, exit_now};
-use mfaas_ident::{Budget, MemoryLimit, sanitise_line};
+use mfaas_executor::{CallError, Clock, Executor, Inline, Keys, Outcome, Slab, Start, exit_now};
+use mfaas_ident::{MemoryLimit, sanitise_line};
 use mfaas_ring::clock;
 use mfaas_ring::preload::{
     ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload, StartLine,
 };
 use mfaas_ring::{Answer, Job, Next, RingError, WorkerEnd, WorkerState, take_inherited};
 
-use crate::harden;
+use crate::inline::Callees;
+use crate::{harden, limits};
 
 /// How long the worker sleeps at most before it shows that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -28,6 +29,7 @@ const RING_BROKEN: i32 = 3;
 struct Worker {
     ring: WorkerEnd,
     executor: Executor,
+    callees: RefCell<Callees>,
 }
 
 /// Serves the node that started this process. Comes back only if it could not begin.
@@ -71,7 +73,8 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let mut executor = Executor::with_bodies(slab, memory, bodies, clock).context("make the executor")?;
     let keys = keys_line(executor.protect().context("protect calls with keys")?);
     executor.confirm_window()?;
-    Ok((Worker { ring, executor }, StartLine::Mapped { slots, keys, speculation }))
+    let callees = RefCell::new(Callees::new(bodies));
+    Ok((Worker { ring, executor, callees }, StartLine::Mapped { slots, keys, speculation }))
 }
 
 /// Whether calls run under keys, as a node is told.
@@ -123,31 +126,38 @@ impl Worker {
     }
 
     fn answer(&mut self, job: Job) -> Result<(), RingError> {
-        let Self { ring, executor } = self;
+        let Self { ring, executor, callees } = self;
         // Before the frame is taken: what is not taken is wiped in the ring, what is taken by the call.
-        let Some(limits) = limits_of(job) else { return ring.reply(&NOT_LOADED) };
+        let Some(limits) = limits::of(job.budget_us, job.memory_bytes) else {
+            return ring.reply(&NOT_LOADED);
+        };
         let frame_bytes = ring.take_frame(executor.request())?;
         if let Some(next) = ring.look_ahead() {
             executor.expect(next);
         }
         let start = Start { slot: job.function, frame_bytes, resumes: job.resumes, limits };
         let broken = Cell::new(None);
-        let ask = |asked: &[u8], heard: &mut [u8]| {
-            if ring.host_sleeps() {
-                return None;
-            }
-            ring.ask(asked, heard).unwrap_or_else(|error| {
-                broken.set(Some(error));
-                None
+        let ask = |asked: &[u8], heard: &mut [u8], inline: &mut Inline<'_>| {
+            callees.borrow_mut().answer(asked, heard, inline, |heard| {
+                if ring.host_sleeps() {
+                    return None;
+                }
+                ring.ask(asked, heard).unwrap_or_else(|error| {
+                    broken.set(Some(error));
+                    None
+                })
             })
         };
         match (executor.enter(start, ring.watch_word(), &ask), broken.take()) {
             (_, Some(error)) => return Err(error),
-            (Ok(mut ended), None) => ring.reply(&answer_of(&ended.outcome()))?,
+            (Ok(mut ended), None) => {
+                ring.reply(&answer_of(&ended.outcome(), callees.borrow_mut().uses()))?;
+            }
             (Err(CallError::NotResident), None) => ring.reply(&NOT_LOADED)?,
             (Err(CallError::NotARequest(_)), None) => ring.reply(&NOT_A_REQUEST)?,
             (Err(CallError::NotItsState), None) => ring.reply(&NOT_ITS_STATE)?,
         }
+        callees.borrow_mut().forget();
         // Nobody waits: the time to clear away what the next call would have to.
         if !ring.has_next() {
             executor.settle();
@@ -156,13 +166,7 @@ impl Worker {
     }
 }
 
-/// `None` for a budget or an arena that no function can have.
-fn limits_of(job: Job) -> Option<Limits> {
-    let budget = Budget::from_micros(u64::from(job.budget_us)).ok()?;
-    Some(Limits { budget, memory: MemoryLimit::from_bytes(job.memory_bytes).ok()? })
-}
-
-fn answer_of<'a>(outcome: &Outcome<'a>) -> Answer<'a> {
+fn answer_of<'a>(outcome: &Outcome<'a>, inline: &'a [u8]) -> Answer<'a> {
     Answer {
         status: outcome.status,
         cold: outcome.cold,
@@ -170,6 +174,7 @@ fn answer_of<'a>(outcome: &Outcome<'a>) -> Answer<'a> {
         response: outcome.response,
         logs: outcome.logs,
         message: outcome.message,
+        inline,
         wall_ns: outcome.wall_ns,
         cpu_ns: outcome.cpu_ns,
         memory_bytes: outcome.memory_bytes,
@@ -193,6 +198,7 @@ const fn not_run(message: &'static [u8]) -> Answer<'static> {
         response: &[],
         logs: &[],
         message,
+        inline: &[],
         wall_ns: 0,
         cpu_ns: 0,
         memory_bytes: 0,

@@ -107,6 +107,7 @@ impl Script {
             response: &self.buffer[..bytes],
             logs: b"",
             message: b"",
+            inline: b"",
             wall_ns: 0,
             cpu_ns: 0,
             memory_bytes: 0,

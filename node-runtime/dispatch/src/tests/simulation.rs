@@ -103,6 +103,7 @@ impl Run {
             951..955 if self.dice.one_in(20) => self.lie(),
             955..957 => self.pause(),
             957..960 if self.dice.one_in(20) => self.renew(),
+            960..975 => self.lend(),
             _ => self.tick(),
         }
         self.execute();
@@ -167,6 +168,7 @@ impl Run {
     fn complete_one(&mut self, worker: WorkerId) {
         let process = self.world.process(worker);
         let Some((job, slot)) = process.jobs.pop_front() else { return };
+        process.guests.clear();
         let slab = process.slab;
         let canary = self.world.slabs.get(&(slab, slot)).copied();
         assert_eq!(canary, Some(self.world.open[&job].function), "another function's answer");
@@ -190,6 +192,30 @@ impl Run {
         self.world.completing = Some(job);
         let over_budget = self.dice.one_in(10);
         self.scheduler.completed(self.world.now, worker, job, cpu_us, over_budget, &mut self.commands);
+    }
+
+    /// A call on a core wants to call another function there, which may be any.
+    fn lend(&mut self) {
+        let busy = self.world.processes.values().filter(|process| !process.jobs.is_empty());
+        let busy: Vec<_> = busy.map(|process| (process.id, process.jobs[0].0)).collect();
+        let Some((worker, job)) = self.dice.pick(&busy) else { return };
+        let (function, caller) = (self.any_function(), self.world.open[&job].function);
+        let Some(slot) = self.scheduler.lend(worker, job, function) else { return };
+        let [loaded, of_caller] = [function, caller].map(|one| self.world.defined[&one]);
+        assert_eq!(loaded.tenant, of_caller.tenant, "of its tenant");
+        assert!(function != caller && !self.world.banned.contains(&function));
+        let process = &self.world.processes[&worker.place];
+        assert!(!matches!(process.pool.kind, PoolKind::Alone(_)) && process.pool == loaded.pool);
+        assert!(!process.leaves && self.world.current.get(&process.slab.number) == Some(&process.slab));
+        assert_eq!(
+            self.world.slabs.get(&(process.slab, slot)),
+            Some(&function),
+            "the image is the function's"
+        );
+        let process = self.world.process(worker);
+        process.guests.insert(slot);
+        process.ran.insert(function);
+        self.world.count("Lent");
     }
 
     /// What a call waited for is there, or can never come; sometimes the news are of a call that is not suspended.
@@ -478,7 +504,8 @@ impl Run {
     }
 }
 
-const SEEN: [&str; 47] = [
+const SEEN: [&str; 48] = [
+    "Lent",
     "Suspended",
     "Resumed",
     "Start resumed",

@@ -349,6 +349,7 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
         response,
         logs: Vec::new(),
         message: Vec::new(),
+        inline: Vec::new(),
         wall_ns: 1_500_000,
         cpu_ns: 0,
         memory_bytes: 0,

@@ -259,6 +259,7 @@ impl Client {
                     // Lines and messages are the tenant's, and go where those of HTTP calls go.
                     logs: b"",
                     message: b"",
+                    inline: b"",
                     wall_ns: done.wall_ns,
                     cpu_ns: done.cpu_ns,
                     memory_bytes: done.memory_bytes,
@@ -275,6 +276,7 @@ impl Client {
                     response: b"",
                     logs: b"",
                     message,
+                    inline: b"",
                     wall_ns: 0,
                     cpu_ns: 0,
                     memory_bytes: 0,

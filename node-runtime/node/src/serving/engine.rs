@@ -16,6 +16,7 @@ mod caller;
 mod calls;
 mod clock;
 mod data;
+mod inline;
 mod kept_bytes;
 mod outcomes;
 mod publisher;
@@ -296,7 +297,11 @@ impl Engine {
         // First its ban: the scheduler takes calls of it from its definition on.
         self.bans.hold(&served, &mut self.scheduler, &mut self.commands);
         match self.scheduler.define(served.id, terms, &mut self.commands) {
-            Ok(()) => self.residents.insert(served, image, done, &self.scheduler),
+            Ok(()) => {
+                // A number may have meant another version before.
+                self.calls.apart.remove(&served.id);
+                self.residents.insert(served, image, done, &self.scheduler);
+            }
             Err(misuse) => self.residents.refuse(served.id, done, misuse),
         }
     }
@@ -353,7 +358,9 @@ impl Engine {
     fn answer_question(&mut self, place: usize) -> bool {
         match self.workers.question(place, &mut self.question) {
             Ok(Some(job)) => {
-                let told = self.calls.tell(job, &self.question);
+                let (worker, scheduler) = (self.workers.at(place), &mut self.scheduler);
+                let mut lend = |function| scheduler.lend(worker?, job, function);
+                let told = self.calls.tell(job, &self.question, &mut lend);
                 self.workers.tell(place, told.as_deref());
                 told.into_iter().chain([std::mem::take(&mut self.question)]).for_each(suspended::wipe);
                 true
@@ -372,6 +379,9 @@ impl Engine {
         let Some(report) = collected else { return Ok(false) };
         let now = self.clock.moment();
         let Report { worker, job, cpu_us, over_budget, waits, .. } = report;
+        if let Some(believed_us) = self.scheduler.believed_us(now, worker, job, cpu_us) {
+            self.calls.count_inline(job, believed_us, &self.clock);
+        }
         if waits {
             self.suspend(report);
         } else {

@@ -52,10 +52,14 @@ impl Served {
         self.key.tenant == *tenant || self.access == Access::Public || self.callers.contains(tenant)
     }
 
-    /// Whether what its calls wait for may be answered while they stay in their workers: it may read from caches.
+    /// Whether what its calls wait for may be answered while they stay in their workers: it may read from caches, or call functions of
+    /// its tenant.
     pub(super) fn may_ask(&self) -> bool {
-        let mut resources = self.bindings.iter().filter_map(Binding::resource);
-        self.terms.class == Class::Micro && resources.any(|binding| binding.kind == ResourceKind::Cache)
+        let answered_at_once = |binding: &Binding| match binding {
+            Binding::Resource(binding) => binding.kind == ResourceKind::Cache,
+            Binding::Function(binding) => *binding.function.tenant_for(&self.key.tenant) == self.key.tenant,
+        };
+        self.terms.class == Class::Micro && self.bindings.iter().any(answered_at_once)
     }
 }
 

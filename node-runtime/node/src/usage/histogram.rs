@@ -29,9 +29,10 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    pub(super) fn add(&mut self, ns: u64) {
-        self.counts[bucket(ns)] += 1;
-        self.sum_ns = self.sum_ns.saturating_add(ns);
+    /// So many that took as long.
+    pub(super) fn add(&mut self, ns: u64, count: u64) {
+        self.counts[bucket(ns)] += count;
+        self.sum_ns = self.sum_ns.saturating_add(ns.saturating_mul(count));
     }
 }
 

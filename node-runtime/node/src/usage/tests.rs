@@ -30,6 +30,7 @@ fn answered(served: &Arc<Served>, outcome: Outcome, status: Option<Status>) -> A
         response: Vec::new(),
         logs: Vec::new(),
         message: Vec::new(),
+        inline: Vec::new(),
         wall_ns: 1_500_000,
         cpu_ns: 1_000_000,
         memory_bytes: 4_096,

@@ -2,13 +2,13 @@
 //!
 //! What a worker reported answers the job that it names and no other; nobody's call is ever answered with what was left over.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_abi::{DONE, OperationKind, Record, Records, Status, SuspendedFrame, limits};
 use mfaas_broker_protocol::{CommitResult, FromBroker};
-use mfaas_dispatch::{JobId, Moment, Outcome, Scheduler, WorkerId};
+use mfaas_dispatch::{FunctionId, JobId, Moment, Outcome, Scheduler, WorkerId};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Completion, RingError};
 use tokio::sync::oneshot;
@@ -26,7 +26,7 @@ use crate::usage::Usage;
 
 /// A caller that waits.
 #[derive(Debug)]
-struct Ticket {
+pub(super) struct Ticket {
     job: JobId,
     call: Call,
     /// When the call was given to a worker first, in ticks.
@@ -65,28 +65,30 @@ pub(super) struct Report {
 #[derive(Debug)]
 pub(super) struct PendingCalls {
     /// By the job's index.
-    tickets: Vec<Option<Ticket>>,
+    pub(super) tickets: Vec<Option<Ticket>>,
     /// Filled by each collection.
-    completion: Completion,
+    pub(super) completion: Completion,
     /// The job that it answers.
     completed: Option<JobId>,
     timers: Timers,
     kept_bytes: KeptBytes,
     /// Calls that reach data.
-    data: DataCalls,
+    pub(super) data: DataCalls,
+    /// Versions that wait or log, and so are called by themselves.
+    pub(super) apart: HashSet<FunctionId>,
     /// Calls that others have made and that are not submitted.
     made: VecDeque<Call>,
     /// Operations that ended with a connection to the broker, of which their calls have not heard.
     lost: Vec<(JobId, u32)>,
     /// Who is to hear when nobody waits any more.
     stopped: Option<oneshot::Sender<()>>,
-    usage: Arc<Usage>,
+    pub(super) usage: Arc<Usage>,
     log_forwarder: Arc<LogForwarder>,
 }
 
 impl PendingCalls {
     pub(super) fn new(usage: Arc<Usage>, log_forwarder: Arc<LogForwarder>, data: DataCalls) -> Self {
-        let (tickets, completed, stopped, timers, made, lost) = Default::default();
+        let (tickets, completed, stopped, timers, made, lost, apart) = Default::default();
         let kept_bytes = KeptBytes::of_waiting();
         let completion = Completion::new();
         Self {
@@ -96,6 +98,7 @@ impl PendingCalls {
             timers,
             kept_bytes,
             data,
+            apart,
             made,
             lost,
             stopped,
@@ -126,6 +129,9 @@ impl PendingCalls {
         let Ticket { call, started, part, kept, .. } =
             self.tickets.get_mut(job.index()).and_then(Option::as_mut)?;
         *part = Some(now);
+        if let Some(kept) = kept.as_mut() {
+            kept.told.clear();
+        }
         match kept.as_mut().filter(|kept| kept.is_suspended()) {
             Some(kept) => {
                 Some(Begin { call, frame: kept.resume(call.served.body_bytes_max()), resumes: true })
@@ -139,15 +145,23 @@ impl PendingCalls {
 
     /// What comes of the operations that a call began which stays in its worker, as records, if all of that is to be had at once and
     /// nothing else is to be told. It has changed nothing, and may be asked again.
-    pub(super) fn tell(&mut self, job: JobId, asked: &[u8]) -> Option<Vec<u8>> {
-        let ticket = self.tickets.get_mut(job.index()).and_then(Option::as_mut);
-        let Ticket { call, kept, .. } = ticket.filter(|ticket| ticket.job == job)?;
+    pub(super) fn tell(
+        &mut self,
+        job: JobId,
+        asked: &[u8],
+        lend: &mut dyn FnMut(FunctionId) -> Option<u32>,
+    ) -> Option<Vec<u8>> {
         let asked = Records::decode(asked)?;
+        if { asked }.any(|record| record.code == OperationKind::Call as u32) {
+            return self.tell_callees(job, asked, lend);
+        }
+        let (call, kept) = ticket_of(&mut self.tickets, job)?;
         if !{ asked }.all(|record| DataCalls::is_cached(call, record.bytes)) {
             return None;
         }
         let kept = kept.get_or_insert_default();
-        if !kept.hears_only(asked) {
+        let is_data = |kind| matches!(kind, OperationKind::Data | OperationKind::Part);
+        if !kept.hears_only(asked, is_data) {
             return None;
         }
         // What it is not told in the end is not counted.
@@ -496,10 +510,24 @@ impl PendingCalls {
     }
 }
 
+/// The call of an open job, and what is kept of it.
+pub(super) fn ticket_of(
+    tickets: &mut [Option<Ticket>],
+    job: JobId,
+) -> Option<(&Call, &mut Option<Box<Kept>>)> {
+    let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut).filter(|ticket| ticket.job == job)?;
+    Some((&ticket.call, &mut ticket.kept))
+}
+
+/// When the call of an open job came to its worker, in ticks.
+pub(super) fn part_of(tickets: &[Option<Ticket>], job: JobId) -> Option<u64> {
+    tickets.get(job.index()).and_then(Option::as_ref).filter(|ticket| ticket.job == job)?.part
+}
+
 /// What is kept of a call that waits, or has waited.
 fn kept_of(tickets: &mut [Option<Ticket>], job: JobId) -> Option<(&Call, &mut Kept)> {
-    let ticket = tickets.get_mut(job.index()).and_then(Option::as_mut).filter(|ticket| ticket.job == job)?;
-    Some((&ticket.call, ticket.kept.as_mut()?))
+    let (call, kept) = ticket_of(tickets, job)?;
+    Some((call, kept.as_mut()?))
 }
 
 /// An operation of a call has ended: what becomes of the call.

@@ -15,6 +15,7 @@ use super::data::{Asked, DataCall};
 use super::kept_bytes::KeptBytes;
 use crate::serving::caches::AtOnce;
 use crate::serving::call::Used;
+use crate::serving::table::Served;
 
 /// What an operation that has not ended takes besides, in bytes: where it is known by its identity, and by its time.
 const OPERATION_BYTES: usize = 160;
@@ -65,6 +66,8 @@ pub(super) struct Kept {
     pub(super) used: Used,
     /// Where its data is known, if it reaches any.
     pub(super) data: Option<DataCall>,
+    /// Functions that it was told of which it may call where it is, by the place of its binding, since it came to its worker.
+    pub(super) told: Vec<(u32, Arc<Served>)>,
     /// What it counts for in [`KeptBytes`].
     counted: usize,
 }
@@ -163,14 +166,12 @@ impl Kept {
         !self.frame.is_empty()
     }
 
-    /// Whether the call is to hear of nothing but what it asks for now, which is something, and data alone.
-    pub(super) fn hears_only(&self, asked: Records<'_>) -> bool {
-        let is_data = |record: Record<'_>| {
-            let kind = OperationKind::from_u32(record.code);
-            let is_data = matches!(kind, Some(OperationKind::Data | OperationKind::Part));
-            is_data && !self.open.contains_key(&record.id)
+    /// Whether the call is to hear of nothing but what it asks for now, which is something, and all of such a kind.
+    pub(super) fn hears_only(&self, asked: Records<'_>, of_kind: impl Fn(OperationKind) -> bool) -> bool {
+        let is_new = |record: Record<'_>| {
+            OperationKind::from_u32(record.code).is_some_and(&of_kind) && !self.open.contains_key(&record.id)
         };
-        self.outcomes.is_empty() && !asked.as_bytes().is_empty() && { asked }.all(is_data)
+        self.outcomes.is_empty() && !asked.as_bytes().is_empty() && { asked }.all(is_new)
     }
 
     /// Counts what is kept of it, its request of so many bytes included. Whether it may be.

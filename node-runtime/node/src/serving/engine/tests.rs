@@ -240,8 +240,18 @@ fn reply(end: &mut WorkerEnd, response: &[u8]) {
 
 fn reply_with(end: &mut WorkerEnd, status: Status, response: &[u8]) {
     let (logs, message, wall_ns, cpu_ns, memory_bytes) = (&[][..], &[][..], 1, 1, 1);
-    let answer =
-        Answer { status, cold: false, waits: false, response, logs, message, wall_ns, cpu_ns, memory_bytes };
+    let answer = Answer {
+        status,
+        cold: false,
+        waits: false,
+        response,
+        logs,
+        message,
+        inline: b"",
+        wall_ns,
+        cpu_ns,
+        memory_bytes,
+    };
     end.reply(&answer).unwrap();
 }
 

@@ -133,6 +133,11 @@ impl Workers {
         Ok(slot.collect(completion)?.then(|| slot.id()))
     }
 
+    /// The worker at a place.
+    pub(super) fn at(&self, place: usize) -> Option<WorkerId> {
+        self.slots.get(place)?.as_ref().map(WorkerSlot::id)
+    }
+
     /// What the worker at a place asks for the call that it runs, if it asks something: it is to be told next.
     #[inline]
     pub(super) fn question(&mut self, place: usize, into: &mut Vec<u8>) -> Result<Option<JobId>, RingError> {

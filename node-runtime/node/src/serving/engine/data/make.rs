@@ -1,5 +1,7 @@
 //! Calls that functions make of others.
 
+use std::sync::Arc;
+
 use mfaas_abi::frame::encode_request;
 use mfaas_abi::split_binding;
 use mfaas_dispatch::JobId;
@@ -11,11 +13,34 @@ use super::{Asked, DataCall, DataCalls, NO_BINDING, TRACE_HEADER, trace_header};
 use crate::image::ImageKey;
 use crate::serving::call::{CALLER, NotBegun, Parent, Reply};
 use crate::serving::intake::Call;
+use crate::serving::table::Served;
 
 /// Functions that wait for each other, at most.
 const CALL_DEPTH_MAX: u32 = 16;
 
 impl DataCalls {
+    /// Who answers the function that a call asks for in an operation, if that is of its tenant and class and not called too deep: the place
+    /// of the binding, the version, and its request up to the body's length.
+    pub(in super::super) fn callee(
+        &self,
+        call: &Call,
+        data: &mut DataCall,
+        operation: &[u8],
+    ) -> Option<(u32, Arc<Served>, Vec<u8>)> {
+        let key = &call.served.key;
+        let (place, _) = split_binding(operation)?;
+        let function = call.served.bindings.get(place as usize).and_then(Binding::function)?;
+        let is_own = *function.tenant_for(&key.tenant) == key.tenant;
+        if !is_own || call.reply.parent().map_or(0, |parent| parent.depth) >= CALL_DEPTH_MAX {
+            return None;
+        }
+        let (served, _) = self.callees.find(&key.tenant, function).ok()?;
+        let trace = data.trace.get_or_insert_with(|| trace_header(&call.frame));
+        let mut head = request_of(key, trace.as_deref(), &[]).ok()?;
+        head.truncate(head.len() - size_of::<u32>());
+        (served.terms.class == call.served.terms.class).then_some((place, served, head))
+    }
+
     /// A call that the function has asked for in an operation, to be submitted.
     pub(in super::super) fn make(
         &self,

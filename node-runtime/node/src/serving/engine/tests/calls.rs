@@ -182,6 +182,7 @@ async fn a_call_runs_on_the_budget_of_those_that_made_it() {
         response: &answer,
         logs,
         message,
+        inline: b"",
         wall_ns,
         cpu_ns,
         memory_bytes,

@@ -12,7 +12,8 @@ pub(super) fn put_aside(end: &mut WorkerEnd, operations: &[Record<'_>], state: &
     let response = &*[&SuspendedFrame::head(records.len()), &*records, state].concat();
     let (logs, message, wall_ns, cpu_ns) = (&[][..], &[][..], cpu_us * 1_000, cpu_us * 1_000);
     let (status, cold, waits, memory_bytes) = (Status::Ok, false, true, 9);
-    let answer = Answer { status, cold, waits, response, logs, message, wall_ns, cpu_ns, memory_bytes };
+    let answer =
+        Answer { status, cold, waits, response, logs, message, inline: b"", wall_ns, cpu_ns, memory_bytes };
     end.reply(&answer).unwrap();
 }
 
