@@ -152,8 +152,9 @@ pub const ISOLATION: [Planned; 5] = [
 ];
 
 /// Every row about functions with data.
-pub const DATA: [Planned; 9] = [
+pub const DATA: [Planned; 10] = [
     Planned { name: "suspend", measure: |kit, plan| alone(suspend::row(kit, plan)) },
+    Planned { name: "call-inline", measure: |kit, plan| alone(data::call_inline(kit, plan)) },
     Planned { name: "call", measure: |kit, plan| alone(data::call(kit, plan)) },
     Planned { name: "call-other-tenant", measure: |kit, plan| alone(data::call_other_tenant(kit, plan)) },
     Planned { name: "cache", measure: |kit, plan| alone(data::cache(kit, plan)) },

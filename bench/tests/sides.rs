@@ -302,9 +302,20 @@ fn calls_that_wait_are_measured_and_what_they_wait_for() {
     let _turn = turn();
     let rows = measured(&["data", "--quick"]);
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    let all = ["suspend", "call", "call-other-tenant", "cache", "broker", "kv", "redis", "object", "volume"];
+    let all = [
+        "suspend",
+        "call-inline",
+        "call",
+        "call-other-tenant",
+        "cache",
+        "broker",
+        "kv",
+        "redis",
+        "object",
+        "volume",
+    ];
     assert_eq!(names, all);
-    let [suspend, call, call_other_tenant, cache, broker, kv, redis, object, volume] = &*rows else {
+    let [suspend, call_inline, call, call_other_tenant, cache, broker, kv, redis, object, volume] = &*rows else {
         panic!("{names:?}")
     };
     for kib in [1, 4, 16, 64] {
@@ -315,7 +326,7 @@ fn calls_that_wait_are_measured_and_what_they_wait_for() {
     }
     assert!(median(call, "a call without any") > 0.0 && median(cache, "a call without any") > 0.0);
     // Differences of figures on a busy machine are what they are.
-    for call in [call, call_other_tenant] {
+    for call in [call_inline, call, call_other_tenant] {
         assert!(median(call, "a call of the other function, p50").is_finite());
     }
     assert!(median(cache, "a get, p50").is_finite());

@@ -20,7 +20,8 @@ const MORE: u64 = 64;
 
 /// Of a cache, in µs.
 const CACHE_US_MAX: f64 = 1.0;
-/// Of another function of the tenant, and of one in another tenant's process whose worker sleeps or looks, in µs.
+/// Of another function of the tenant where its caller is, by the dispatcher, and of one in another tenant's process whose worker sleeps or looks, in µs.
+const INLINE_US_MAX: f64 = 0.3;
 const CALL_US_MAX: f64 = 0.5;
 const OTHER_TENANT_PARKED_US_MAX: f64 = 15.0;
 const OTHER_TENANT_AWAKE_US_MAX: f64 = 3.0;
@@ -39,7 +40,13 @@ const MANY: &str = "many operations";
 const CLIENT: &str = "client";
 const BARE: &str = "bare ring";
 
-/// Another function, by the dispatcher.
+/// Another function, where its caller is.
+pub(super) fn call_inline(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
+    let row = Row::new("call-inline", "another function of the tenant, with 64 B, where its caller is");
+    of_callees(kit, plan, row, (Reached::INLINE, INLINE_US_MAX))
+}
+
+/// Another function, which has data, by the dispatcher.
 pub(super) fn call(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let row = Row::new("call", "another function of the tenant, with 64 B, by the dispatcher");
     of_callees(kit, plan, row, (Reached::to(ResourceKind::Cache), CALL_US_MAX))

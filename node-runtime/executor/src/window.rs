@@ -8,7 +8,7 @@
 //! 1278 MiB ┴
 //! 1280 MiB ┬ data                          RW, private   as far behind the code as images want it
 //!    2 GiB ┼ constants                     R, shared     and the copies from which data begins
-//! 2816 MiB ┼ call memory                   RW, private   record, request, arenas, stacks
+//! 2816 MiB ┼ call memory                   RW, private   record, request, arenas, stacks; twice if there is room
 //!    4 GiB ┼ guard                         no access     what `[rsp + distance]` can reach
 //!    6 GiB ┴
 //! ```

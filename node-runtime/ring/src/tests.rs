@@ -2,6 +2,7 @@
 //! plain queue, and peers that write anything anywhere.
 
 mod hostile;
+mod inline;
 mod local_api;
 mod model;
 mod questions;

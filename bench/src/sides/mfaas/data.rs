@@ -68,18 +68,24 @@ pub struct Reached {
     resource: &'static str,
     /// Whose the function is that they call.
     callee: &'static str,
+    /// That one binds nothing: then it is called where its caller is.
+    is_inline: bool,
 }
 
 impl Reached {
     /// Key-value data in Redis.
-    pub const REDIS: Self = Self { kind: ResourceKind::Kv, resource: IN_REDIS, callee: TENANT };
+    pub const REDIS: Self =
+        Self { kind: ResourceKind::Kv, resource: IN_REDIS, callee: TENANT, is_inline: false };
+    /// A function of the tenant that does nothing but answer.
+    pub const INLINE: Self =
+        Self { kind: ResourceKind::Cache, resource: RESOURCE, callee: TENANT, is_inline: true };
     /// A function of another tenant.
     pub const OTHER_TENANT: Self =
-        Self { kind: ResourceKind::Cache, resource: RESOURCE, callee: OTHER_TENANT };
+        Self { kind: ResourceKind::Cache, resource: RESOURCE, callee: OTHER_TENANT, is_inline: false };
 
     /// A resource of this kind, where it lies unless an operator says otherwise.
     pub fn to(kind: ResourceKind) -> Self {
-        Self { kind, resource: RESOURCE, callee: TENANT }
+        Self { kind, resource: RESOURCE, callee: TENANT, is_inline: false }
     }
 }
 
@@ -151,9 +157,12 @@ fn deployed(
     does: Kind,
 ) -> anyhow::Result<Deployed> {
     let image = kit.functions.file(Form::Data, &does.constants(0));
-    let Reached { kind, resource, callee } = reached;
+    let Reached { kind, resource, callee, is_inline } = reached;
     let resource = ResourceBinding { kind, resource: resource.parse()?, access: DataAccess::Write };
     let mut bindings = Bindings::from([(BINDING.parse()?, Binding::Resource(resource))]);
+    if is_inline && name == CALLED {
+        bindings.clear();
+    }
     if does.kind == CALL {
         bindings.insert(
             CALLEE.parse()?,

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 
 use super::{CALL, LONG, answer, collect, ring, submit, take};
 use crate::map::Mapping;
-use crate::{Completion, Next, RingError, Submission, WorkerEnd, wait_any};
+use crate::{
+    Completion, INLINE_CALLEES_MAX, InlineUse, Next, RingError, Submission, WorkerEnd, wait_any,
+};
 
 /// How long the host holds out against the scribbler.
 const SIEGE: Duration = Duration::from_secs(2);
@@ -51,6 +53,7 @@ proptest! {
             if let Ok(true) = host.collect(&mut done) {
                 prop_assert_eq!(done.call_id, collected, "ids are the host's own");
                 prop_assert!(done.response.len() <= FRAME_BYTES_MAX && done.logs.len() <= LOG_BYTES_MAX);
+                prop_assert!(done.inline.len() <= INLINE_CALLEES_MAX * InlineUse::BYTES);
                 collected += 1;
             }
             prop_assert!(collected <= 4, "never more answers than calls");

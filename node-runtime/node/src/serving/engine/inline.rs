@@ -33,17 +33,16 @@ impl PendingCalls {
         asked: Records<'_>,
         lend: &mut dyn FnMut(FunctionId) -> Option<u32>,
     ) -> Option<Vec<u8>> {
-        let Self { apart, data, .. } = self;
-        let (call, kept) = ticket_of(&mut self.tickets, job)?;
+        let Self { tickets, apart, data, .. } = self;
+        let (call, kept) = ticket_of(tickets, job)?;
         let kept = kept.get_or_insert_default();
         if !kept.hears_only(asked, |kind| kind == OperationKind::Call) {
             return None;
         }
-        let mut told = Vec::new();
+        let (mut told, mut found) = (Vec::new(), Vec::new());
         for Record { id, bytes, .. } in asked {
-            let known = kept.data.get_or_insert_default();
-            let (place, served, head) = data.callee(call, known, bytes)?;
-            if kept.told.iter().any(|(known, _)| *known == place) {
+            let (place, served, head) = data.callee(call, kept.data.get_or_insert_default(), bytes)?;
+            if kept.told.iter().chain(&found).any(|(known, _)| *known == place) {
                 continue;
             }
             let fits = only_answers(&served) && head.len() <= INLINE_HEAD_BYTES_MAX;
@@ -57,8 +56,9 @@ impl PendingCalls {
                 head: &head,
             };
             Record { id, code: INLINE_CODE, bytes: &callee.encode() }.append_to(&mut told);
-            kept.told.push((place, served));
+            found.push((place, served));
         }
+        kept.told.append(&mut found);
         Some(told)
     }
 

@@ -4,6 +4,7 @@ mod at_once;
 mod calls;
 mod data;
 mod in_place;
+mod inline;
 mod other_tenants;
 mod waits;
 

@@ -10,7 +10,7 @@ use super::waits::{put_aside, resumed_with};
 use super::*;
 
 /// How long it is asked for what is not told.
-const IN_VAIN: Duration = Duration::from_millis(30);
+pub(super) const IN_VAIN: Duration = Duration::from_millis(30);
 
 /// An operation on data, as a record.
 fn record(id: u32, operation: &[u8]) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn record(id: u32, operation: &[u8]) -> Vec<u8> {
 }
 
 /// Asks for so long what the call waits for that was taken.
-fn ask(end: &mut WorkerEnd, question: &[u8], patience: Duration) -> Option<Vec<u8>> {
+pub(super) fn ask(end: &mut WorkerEnd, question: &[u8], patience: Duration) -> Option<Vec<u8>> {
     let (begun, mut into) = (Instant::now(), vec![0; 1 << 20]);
     // It looks now and then also while it sleeps.
     end.set_ask_us(PATIENCE.as_micros() as u64);
