@@ -315,7 +315,8 @@ fn calls_that_wait_are_measured_and_what_they_wait_for() {
         "volume",
     ];
     assert_eq!(names, all);
-    let [suspend, call_inline, call, call_other_tenant, cache, broker, kv, redis, object, volume] = &*rows else {
+    let [suspend, call_inline, call, call_other_tenant, cache, broker, kv, redis, object, volume] = &*rows
+    else {
         panic!("{names:?}")
     };
     for kib in [1, 4, 16, 64] {

@@ -26,9 +26,10 @@
 
 mod departures;
 mod functions;
-mod guests;
+
 mod jobs;
 mod limits;
+mod loans;
 mod pool;
 mod reclaim;
 mod recovery;

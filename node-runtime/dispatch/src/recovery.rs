@@ -40,7 +40,7 @@ impl Scheduler {
         }
         self.take_out(id.place);
         let dead = self.workers.bury(id.place);
-        self.release_guests(id.place, commands);
+        self.release_loans(id.place, commands);
         self.passed(id.place, dead.len(), commands);
         // First of all, so that what its jobs ask for comes after the pause.
         self.lost_worker(now, &dead);

@@ -2,7 +2,6 @@
 
 use crate::departures::Departures;
 use crate::functions::{Functions, Phase};
-use crate::guests::Guest;
 use crate::jobs::{Job, Jobs, NONE, Place};
 use crate::pool::{Pool, Pools};
 use crate::room::Room;
@@ -11,7 +10,7 @@ use crate::strikes::Strikes;
 use crate::suspended::Suspended;
 use crate::turns::Queues;
 use crate::waiting::Waiting;
-use crate::worker::{State, Worker, Workers};
+use crate::worker::{Loan, State, Worker, Workers};
 use crate::{
     Command, Commands, FunctionId, JobId, KillReason, Limits, Misuse, Moment, Outcome, PoolKey, Refusal,
     TenantId, WorkerId,
@@ -82,7 +81,7 @@ pub struct Scheduler {
     pub(crate) room: Room,
     pub(crate) departures: Departures,
     pub(crate) slabs: Slabs,
-    pub(crate) guests: Vec<Guest>,
+    pub(crate) loans: Vec<Loan>,
     pub(crate) stopping: bool,
 }
 
@@ -104,7 +103,7 @@ impl Scheduler {
             room: Room::default(),
             departures: Departures::default(),
             slabs: Slabs::default(),
-            guests: Vec::new(),
+            loans: Vec::new(),
             stopping: false,
         };
         // The first, if there is one. Without shared workers there is none to refuse.
@@ -246,7 +245,7 @@ impl Scheduler {
                 }
             }
         }
-        self.release_guests(id.place, commands);
+        self.release_loans(id.place, commands);
         self.passed(id.place, 1, commands);
         Some((first, used_us))
     }

@@ -3,7 +3,8 @@
 mod bulk;
 mod check;
 mod fairness;
-mod guests;
+
+mod loans;
 mod pools;
 mod residency;
 mod simulation;

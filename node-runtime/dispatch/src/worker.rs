@@ -22,6 +22,13 @@ pub(crate) enum State {
     Doomed(KillReason),
 }
 
+/// A function that the job on the core of the worker at a place may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Loan {
+    pub(crate) place: u16,
+    pub(crate) function: u32,
+}
+
 /// The functions that a worker ran last, each once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Served {

@@ -36,8 +36,6 @@ pub struct Executor {
     /// The rest of the window and what lies above it, without access.
     _gaps: Vec<Region>,
     slot_cache: SlotCache,
-    /// How many images had left the slab when the last call began.
-    departures: u64,
     /// The image that ran last and whose data was not wiped yet.
     unwiped: Option<Resident>,
     handler_stack: HandlerStack,
@@ -190,7 +188,6 @@ impl Executor {
             slab,
             _gaps: gaps,
             slot_cache,
-            departures: 0,
             unwiped: None,
             handler_stack,
             timer,
@@ -296,8 +293,7 @@ impl Executor {
         self.settle_unless(&image);
         let (known, cold) = self.slot_cache.of(slot, image.generation);
         let sizes = origin.sizes(known);
-        let departures = self.slab.departures();
-        if cold || std::mem::replace(&mut self.departures, departures) != departures {
+        if self.slot_cache.have_departed(self.slab.departures()) || cold {
             gate::serialise();
         }
         let runs = Runs { image, frame_bytes, resumes, limits, watch, ask };
@@ -398,7 +394,6 @@ impl Executor {
                 room: self.inline_room.as_mut(),
                 slab: &self.slab,
                 slot_cache: &mut self.slot_cache,
-                departures: &mut self.departures,
                 caller: *image,
                 watch,
                 fault: None,

@@ -63,8 +63,6 @@ pub struct Inline<'a> {
     pub(crate) room: Option<&'a mut InlineRoom>,
     pub(crate) slab: &'a Slab,
     pub(crate) slot_cache: &'a mut SlotCache,
-    /// How many images had left the slab when a call began last.
-    pub(crate) departures: &'a mut u64,
     /// Of the call that makes others.
     pub(crate) caller: Resident,
     pub(crate) watch: &'a AtomicU64,
@@ -121,8 +119,7 @@ impl Inline<'_> {
             slab::prefetch(&image);
         }
         let (sizes, cold) = self.slot_cache.of(slot, image.generation);
-        let departures = self.slab.departures();
-        if cold || std::mem::replace(self.departures, departures) != departures {
+        if self.slot_cache.have_departed(self.slab.departures()) || cold {
             gate::serialise();
         }
         room.forget_answer();

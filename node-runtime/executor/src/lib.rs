@@ -12,15 +12,13 @@
 //! that it must end (budget, fault, denied system call). In the last two the function's stack is
 //! abandoned where it stands: nothing of it is unwound, dropped or unlocked, since all that it
 //! wrote is wiped. A call that returns because it waits is put aside ([`Outcome::waits`]): its memory leaves with its
-//! outcome, is wiped as any other's, and comes back with [`Executor::resume`]. While it is asked what it waits for ([`AskHost`]) it may
-//! have other images called ([`Inline`]), in call memory beside its own.
+//! outcome, is wiped as any other's, and comes back with [`Executor::resume`].
 //!
 //! Invariants:
 //! - INV-EXECUTOR-1: one executor in a process, which never leaves its thread; the record in `state` is
 //!   that executor's. Kept by `Executor` (not `Send`, one at a time).
-//! - INV-EXECUTOR-2: memory between the guards of a `memory::CallMemory` is mapped, writable and
-//!   one call's: the current one's, or that of the call which waits where it is and made the current one. Kept by `memory`
-//!   and `inline`.
+//! - INV-EXECUTOR-2: memory between the guards of `memory::CallMemory` is mapped, writable and
+//!   the current call's. Kept by `memory`.
 //! - INV-EXECUTOR-3: a slab lies where `window` says, its code never writable, its data and what of its code
 //!   holds neither code nor traps never executable in a worker, as long as the `Slab`; what its directory says about an image was
 //!   written by the loader and lies in the image's slot. Kept by `slab`, `link` and `writer`; noticed

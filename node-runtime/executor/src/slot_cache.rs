@@ -10,6 +10,8 @@ pub(crate) struct SlotCache {
     /// The number of the call that last ran or fetched each slot's image; numbers wrap.
     last: Vec<u32>,
     calls: u32,
+    /// How many images had left the slab when the last call began.
+    departures: u64,
 }
 
 /// An image that was used within so many uses, one or two for each call, is likely still in a core's own
@@ -18,7 +20,7 @@ const NEAR_CALLS: u32 = 512;
 
 impl SlotCache {
     pub(crate) fn new(slots: usize) -> Self {
-        Self { words: vec![0; slots], last: vec![0; slots], calls: NEAR_CALLS }
+        Self { words: vec![0; slots], last: vec![0; slots], calls: NEAR_CALLS, departures: 0 }
     }
 
     /// The sizes for the image of this generation in a slot, and whether it never ran here.
@@ -38,6 +40,11 @@ impl SlotCache {
         let distant = self.calls.wrapping_sub(*last) > NEAR_CALLS;
         *last = self.calls;
         distant
+    }
+
+    /// A call begins when so many images have left the slab; whether some have since the last one began.
+    pub(crate) fn have_departed(&mut self, departures: u64) -> bool {
+        std::mem::replace(&mut self.departures, departures) != departures
     }
 
     pub(crate) fn keep(&mut self, slot: u32, generation: u64, sizes: Sizes) {

@@ -2,7 +2,6 @@
 //! plain queue, and peers that write anything anywhere.
 
 mod hostile;
-mod inline;
 mod local_api;
 mod model;
 mod questions;

@@ -212,3 +212,85 @@ fn functions_call_those_of_other_tenants_that_let_them_in() {
     deploy_pay("[\"shop\"]");
     assert_eq!(call("one").text(), "Some(1210)");
 }
+
+const SHOUT: &str = r#"
+use mfaas::{Error, Json};
+
+pub fn handle(Json(text): Json<String>) -> Result<Json<String>, Error> {
+    match &*text {
+        "panic" => panic!("too loud"),
+        "loop" => loop {
+            std::hint::black_box(0);
+        },
+        "log" => mfaas::log!("somebody shouts"),
+        "fail" => return Err(Error::new("no voice")),
+        _ => {}
+    }
+    Ok(Json(text.to_uppercase()))
+}
+"#;
+
+const GREET: &str = r#"
+use mfaas::{Call, Callee, Error};
+
+pub struct Shout;
+
+impl Callee for Shout {
+    const NAME: &'static str = "shout";
+    type Request = String;
+    type Response = String;
+}
+
+pub async fn handle(body: String, shout: Call<Shout>) -> Result<String, Error> {
+    let mine: Vec<String> = (0..20).map(|n| format!("{body}{n}")).collect();
+    let heard = match shout.call(&body).await {
+        Ok(heard) => heard,
+        Err(error) => format!("{:?} {:?}", error.code(), error.status()),
+    };
+    let all = mfaas::join_all(mine.iter().map(|word| shout.call(word)));
+    let all: Vec<String> = all.await.into_iter().filter_map(Result::ok).collect();
+    let is_whole = all.iter().zip(&mine).all(|(one, word)| *one == word.to_uppercase());
+    Ok(format!("{heard} and {} {is_whole}", all.len()))
+}
+"#;
+
+/// Where a function that only answers is called, and what it does otherwise, its caller does not notice.
+#[test]
+fn a_function_that_only_answers_is_called_where_its_caller_is() {
+    let stack = Stack::start();
+    let budget = |of: &str| format!("[package.metadata.mfaas]\nbudget = \"{of}\"\n");
+    let shout = package("shout", SHOUT, &format!("{}{DEPENDENCY}", budget("2ms")));
+    let _ = stack.deploy(shout.path()).ok();
+    let calls = "[package.metadata.mfaas.bindings.shout]\nkind = \"function\"\n";
+    let _ =
+        stack.deploy(package("greet", GREET, &format!("{}{calls}{DEPENDENCY}", budget("50ms"))).path()).ok();
+    let greet = |body: &str| {
+        let url = format!("{}/f/default/greet", stack.ingress());
+        stack.request("POST", &url, &[], body.as_bytes().to_vec()).text()
+    };
+    let counted = |series: &str, label: &str| {
+        let metrics = stack.request("GET", &format!("{}/metrics", stack.ingress()), &[], vec![]).text();
+        let of_shout = format!("mfaas_function_{series}{{tenant=\"default\",function=\"shout\"{label}}} ");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&of_shout));
+        value.map_or(0, |value| value.parse::<u64>().unwrap())
+    };
+    for _ in 0..50 {
+        assert_eq!(greet("hello"), "HELLO and 20 true");
+    }
+    // Each counts once, however it was called; a caller that outgrows its memory begins anew.
+    let calls = counted("run_seconds_count", "");
+    assert!((50 * 21..53 * 21).contains(&calls), "{calls}");
+    assert_eq!(greet("fail"), "None Some(500) and 20 true");
+    assert_eq!(greet("panic"), "Some(1210) None and 20 true");
+    assert_eq!(greet("loop"), "Some(1210) None and 20 true");
+    assert_eq!(greet("hello"), "HELLO and 20 true");
+    assert_eq!(greet("log"), "LOG and 20 true");
+    assert_eq!(greet("log"), "LOG and 20 true");
+    let kills = ["panicked", "over_budget"].map(|why| counted("kills_total", &format!(",reason=\"{why}\"")));
+    assert_eq!(kills, [1, 1], "each once, though they were tried twice");
+    let lines = mfaas_harness::wait_for("log lines", std::time::Duration::from_secs(20), || {
+        let lines = stack.cli(["logs", "shout"]).ok().stdout;
+        (lines.matches("somebody shouts").count() >= 2).then_some(lines)
+    });
+    assert_eq!(lines.matches("somebody shouts").count(), 2, "{lines}");
+}

@@ -27,7 +27,7 @@ pub(super) fn check(scheduler: &Scheduler, now: Moment) {
     slabs(scheduler);
     suspects(scheduler);
     functions(scheduler, &seen);
-    guests(scheduler);
+    loans(scheduler);
     deadlines(scheduler, now);
 }
 
@@ -235,12 +235,12 @@ fn suspects(scheduler: &Scheduler) {
 }
 
 /// What is lent is there, and for one whose job is on a core.
-fn guests(scheduler: &Scheduler) {
-    for (at, guest) in scheduler.guests.iter().enumerate() {
-        let worker = &scheduler.workers[guest.place];
+fn loans(scheduler: &Scheduler) {
+    for (at, loan) in scheduler.loans.iter().enumerate() {
+        let worker = &scheduler.workers[loan.place];
         assert!(!worker.is_idle() && !scheduler.pools[worker.pool].is_alone());
-        assert!(!scheduler.guests[..at].contains(guest), "each once");
-        let is_gone = scheduler.functions[guest.function].phase != Phase::Resident;
+        assert!(!scheduler.loans[..at].contains(loan), "each once");
+        let is_gone = scheduler.functions[loan.function].phase != Phase::Resident;
         assert!(!is_gone || worker.state != State::Ready, "where the slab is there, so is the image");
     }
 }
@@ -249,7 +249,7 @@ fn functions(scheduler: &Scheduler, seen: &[Job]) {
     let (mut bytes, mut resident, mut wanted) = (0, 0, Vec::new());
     for (number, function) in scheduler.functions.iter() {
         let jobs = seen.iter().filter(|job| job.function == number).count();
-        let lent = scheduler.guests.iter().filter(|guest| guest.function == number).count();
+        let lent = scheduler.loans.iter().filter(|loan| loan.function == number).count();
         assert_eq!(function.open as usize, jobs + lent);
         match function.phase {
             Phase::Cold => assert!(function.cold.is_empty(), "nobody waits for what nobody loads"),

@@ -168,7 +168,7 @@ impl Run {
     fn complete_one(&mut self, worker: WorkerId) {
         let process = self.world.process(worker);
         let Some((job, slot)) = process.jobs.pop_front() else { return };
-        process.guests.clear();
+        process.loans.clear();
         let slab = process.slab;
         let canary = self.world.slabs.get(&(slab, slot)).copied();
         assert_eq!(canary, Some(self.world.open[&job].function), "another function's answer");
@@ -213,7 +213,7 @@ impl Run {
             "the image is the function's"
         );
         let process = self.world.process(worker);
-        process.guests.insert(slot);
+        process.loans.insert(slot);
         process.ran.insert(function);
         self.world.count("Lent");
     }

@@ -48,7 +48,7 @@ pub(super) struct Process {
     pub(super) killed: bool,
     pub(super) ran: BTreeSet<FunctionId>,
     /// Slots of functions that the first of its jobs may call.
-    pub(super) guests: BTreeSet<u32>,
+    pub(super) loans: BTreeSet<u32>,
 }
 
 /// A call in a worker, and which run of it.
@@ -177,8 +177,8 @@ impl World {
         let last = self.lives.insert(id.place, id.life);
         assert!(last.is_none_or(|last| last < id.life), "news of the dead are told from news of the living");
         let (jobs, ran, starting, leaves, killed) = (VecDeque::new(), BTreeSet::new(), true, false, false);
-        let guests = BTreeSet::new();
-        let process = Process { id, pool, slab, jobs, starting, leaves, killed, ran, guests };
+        let loans = BTreeSet::new();
+        let process = Process { id, pool, slab, jobs, starting, leaves, killed, ran, loans };
         assert!(self.processes.insert(id.place, process).is_none(), "one worker at a place");
         assert!(self.processes.len() <= self.limits().workers_max);
         self.count(&format!("Spawn {}", if pool.is_shared() { "shared" } else { kind(pool.kind) }));
@@ -298,7 +298,7 @@ impl World {
         assert_eq!(self.current.get(&slab.number), Some(&slab));
         assert_eq!(self.slabs.get(&(slab, slot)), Some(&function));
         let used = self.processes.values().filter(|process| process.slab == slab).any(|process| {
-            process.jobs.iter().any(|(_, other)| *other == slot) || process.guests.contains(&slot)
+            process.jobs.iter().any(|(_, other)| *other == slot) || process.loans.contains(&slot)
         });
         assert!(!used, "nothing is unloaded under a call");
         assert!(self.open.values().all(|promise| promise.function != function), "or before one");

@@ -23,6 +23,7 @@ const RESUMED: u32 = 1;
 /// Where operations and answers stand in the arena, and where what the function remembers begins.
 const ANSWER_AT: usize = 512;
 const BLOCK_AT: usize = 1_024;
+const TEXT_BYTES_MAX: usize = 16;
 /// What `g` needs when it goes on.
 const GROWN_BYTES: usize = 1 << 20;
 
@@ -34,10 +35,20 @@ struct State {
     bytes: usize,
     heard: u64,
     resumed: u64,
+    text: [u8; TEXT_BYTES_MAX],
+    text_bytes: usize,
 }
 
-static mut STATE: State =
-    State { kind: 0, rounds: 0, block: core::ptr::null_mut(), bytes: 0, heard: 0, resumed: 7 };
+static mut STATE: State = State {
+    kind: 0,
+    rounds: 0,
+    block: core::ptr::null_mut(),
+    bytes: 0,
+    heard: 0,
+    resumed: 7,
+    text: [0; TEXT_BYTES_MAX],
+    text_bytes: 0,
+};
 
 fn pattern(at: usize) -> u8 {
     (at * 31 + 7) as u8
@@ -62,6 +73,17 @@ unsafe fn wait(call: &mut Call, rounds: u8) -> u32 {
         }
         call.response = Response::of(Span { start: at, bytes: 20 });
         match (*(&raw const STATE)).kind {
+            // Calls what stands behind binding 1, with the rest of its own request.
+            b'c' => {
+                let state = &*(&raw const STATE);
+                for (index, word) in [4, 4 + state.text_bytes as u32, 1].iter().enumerate() {
+                    at.cast::<u32>().add(1 + index).write_unaligned(*word);
+                }
+                for index in 0..state.text_bytes {
+                    *at.add(16 + index) = state.text[index];
+                }
+                call.response.body.bytes = 16 + state.text_bytes;
+            }
             b'n' => call.response.body.bytes = 0,
             b'o' => call.response.body.start = 8 as *const u8,
             b'r' => at.cast::<u32>().add(2).write_unaligned(99),
@@ -84,6 +106,10 @@ unsafe fn begin(call: &mut Call) -> u32 {
         state.kind = *body;
         state.rounds = *body.add(1);
         state.bytes = body.add(2).cast::<u32>().read_unaligned() as usize;
+        state.text_bytes = call.request.body.bytes.saturating_sub(6).min(TEXT_BYTES_MAX);
+        for at in 0..state.text_bytes {
+            state.text[at] = *body.add(6 + at);
+        }
         use_arena(call, BLOCK_AT + state.bytes);
         state.block = call.arena.add(BLOCK_AT);
         for at in 0..state.bytes {

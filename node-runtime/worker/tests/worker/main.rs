@@ -4,6 +4,7 @@
 
 mod alone;
 mod calls;
+mod inline;
 mod jumps;
 mod served;
 mod speculation;

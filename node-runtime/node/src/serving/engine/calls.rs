@@ -129,8 +129,8 @@ impl PendingCalls {
         let Ticket { call, started, part, kept, .. } =
             self.tickets.get_mut(job.index()).and_then(Option::as_mut)?;
         *part = Some(now);
-        if let Some(kept) = kept.as_mut() {
-            kept.told.clear();
+        if let Some(data) = kept.as_mut().and_then(|kept| kept.data.as_mut()) {
+            data.told.clear();
         }
         match kept.as_mut().filter(|kept| kept.is_suspended()) {
             Some(kept) => {

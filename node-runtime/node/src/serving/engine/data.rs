@@ -81,6 +81,8 @@ pub(super) struct DataCall {
     spoilt: Option<Code>,
     /// Which trace its request is part of, once that was looked for.
     trace: Option<Option<Box<str>>>,
+    /// Functions that it was told of which it may call where it is, by the place of its binding, since it came to its worker.
+    pub(super) told: Vec<(u32, Arc<Served>)>,
 }
 
 /// What a call has done that was made by another one, which is to do it in its place.

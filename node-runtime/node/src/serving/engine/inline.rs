@@ -39,10 +39,11 @@ impl PendingCalls {
         if !kept.hears_only(asked, |kind| kind == OperationKind::Call) {
             return None;
         }
+        let known = kept.data.get_or_insert_default();
         let (mut told, mut found) = (Vec::new(), Vec::new());
         for Record { id, bytes, .. } in asked {
-            let (place, served, head) = data.callee(call, kept.data.get_or_insert_default(), bytes)?;
-            if kept.told.iter().chain(&found).any(|(known, _)| *known == place) {
+            let (place, served, head) = data.callee(call, known, bytes)?;
+            if known.told.iter().chain(&found).any(|(told, _)| *told == place) {
                 continue;
             }
             let fits = only_answers(&served) && head.len() <= INLINE_HEAD_BYTES_MAX;
@@ -58,7 +59,7 @@ impl PendingCalls {
             Record { id, code: INLINE_CODE, bytes: &callee.encode() }.append_to(&mut told);
             found.push((place, served));
         }
-        kept.told.append(&mut found);
+        known.told.append(&mut found);
         Some(told)
     }
 
@@ -72,14 +73,15 @@ impl PendingCalls {
         }
         let uses = std::mem::take(inline);
         let Some(part) = part_of(tickets, job) else { return };
-        let Some((_, Some(kept))) = ticket_of(tickets, job) else { return };
+        let data = ticket_of(tickets, job).and_then(|(_, kept)| kept.as_ref()?.data.as_ref());
+        let Some(data) = data else { return };
         let passed: Duration = clock.between(part, ticks());
         let passed_ns = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
         let mut left_ns = cpu_us.saturating_mul(1_000).saturating_add(999).min(passed_ns);
         for InlineUse { binding, calls, wall_ns: used_ns, memory_bytes, is_apart } in
             InlineUse::decode_all(&uses)
         {
-            let told = kept.told.iter().find(|(place, _)| *place == binding);
+            let told = data.told.iter().find(|(place, _)| *place == binding);
             let Some((_, served)) = told else { continue };
             if is_apart {
                 apart.insert(served.id);

@@ -15,7 +15,6 @@ use super::data::{Asked, DataCall};
 use super::kept_bytes::KeptBytes;
 use crate::serving::caches::AtOnce;
 use crate::serving::call::Used;
-use crate::serving::table::Served;
 
 /// What an operation that has not ended takes besides, in bytes: where it is known by its identity, and by its time.
 const OPERATION_BYTES: usize = 160;
@@ -66,8 +65,6 @@ pub(super) struct Kept {
     pub(super) used: Used,
     /// Where its data is known, if it reaches any.
     pub(super) data: Option<DataCall>,
-    /// Functions that it was told of which it may call where it is, by the place of its binding, since it came to its worker.
-    pub(super) told: Vec<(u32, Arc<Served>)>,
     /// What it counts for in [`KeptBytes`].
     counted: usize,
 }

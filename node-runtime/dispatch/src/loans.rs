@@ -2,15 +2,8 @@
 
 use crate::functions::Phase;
 use crate::scheduler::Scheduler;
-use crate::worker::State;
+use crate::worker::{Loan, State};
 use crate::{Commands, FunctionId, JobId, WorkerId};
-
-/// A function that the job on the core of the worker at a place may call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Guest {
-    pub(crate) place: u16,
-    pub(crate) function: u32,
-}
 
 impl Scheduler {
     /// The slot of a function that `job` may call where it is, on the core of that worker, for as long as it is there. Nothing where
@@ -27,12 +20,12 @@ impl Scheduler {
         if !is_beside || function.0 == caller.function {
             return None;
         }
-        let guest = Guest { place: id.place, function: function.0 };
+        let loan = Loan { place: id.place, function: function.0 };
         let known = &mut self.functions[function.0];
         known.used = self.jobs.sequence();
-        if !self.guests.contains(&guest) {
+        if !self.loans.contains(&loan) {
             known.open += 1;
-            self.guests.push(guest);
+            self.loans.push(loan);
         }
         self.workers[id.place].served.note(function.0);
         Some(self.functions[function.0].slot)
@@ -40,9 +33,9 @@ impl Scheduler {
 
     /// The job on the core of the worker at a place has left it.
     #[inline]
-    pub(crate) fn release_guests(&mut self, place: u16, commands: &mut Commands) {
-        while let Some(at) = self.guests.iter().position(|guest| guest.place == place) {
-            let Guest { function, .. } = self.guests.swap_remove(at);
+    pub(crate) fn release_loans(&mut self, place: u16, commands: &mut Commands) {
+        while let Some(at) = self.loans.iter().position(|loan| loan.place == place) {
+            let Loan { function, .. } = self.loans.swap_remove(at);
             let known = &mut self.functions[function];
             known.open -= 1;
             if known.open == 0 {
