@@ -122,7 +122,7 @@ fn what_does_more_than_answer_is_not_called_within_a_call() {
     }
     drop(fixture);
     let mut fixture = Fixture::with(&[toolchain::waiter(), toolchain::waiter()]);
-    let waits = String::from_utf8([b'w', 1, 0, 0, 0, 0].to_vec()).unwrap();
+    let waits = String::from_utf8([b'w', 1, 0, 0, 0, 0].to_vec()).expect("well-formed");
     assert_eq!(fixture.calls(&[&waits, &waits]), [Err(NoAnswer::Apart), Err(NoAnswer::Apart)]);
 }
 
@@ -159,7 +159,7 @@ fn who_is_not_there_or_calls_itself_is_not_called() {
 fn a_callee_that_does_not_end_is_ended_by_its_own_budget_or_its_callers() {
     let mut fixture = Fixture::of_caller_and(toolchain::tenant());
     let (memory, all) = (fixture.limits.memory, fixture.limits);
-    let short = Limits { budget: Budget::from_micros(500).unwrap(), memory };
+    let short = Limits { budget: Budget::from_micros(500).expect("well-formed"), memory };
     let ask = |_: &[u8], place: &mut [u8], inline: &mut Inline<'_>| {
         for body in ["spin", "spin-logging", "spin-stack", "deadlock"] {
             let came = called(inline, CALLEE, body, short);
@@ -187,7 +187,7 @@ fn a_callee_that_does_not_end_is_ended_by_its_own_budget_or_its_callers() {
 fn a_callee_keeps_its_memory_limit() {
     let mut fixture = Fixture::of_caller_and(toolchain::tenant());
     let (budget, all) = (fixture.limits.budget, fixture.limits);
-    let little = Limits { budget, memory: MemoryLimit::from_bytes(128 << 10).unwrap() };
+    let little = Limits { budget, memory: MemoryLimit::from_bytes(128 << 10).expect("well-formed") };
     let ask = |_: &[u8], place: &mut [u8], inline: &mut Inline<'_>| {
         assert!(called(inline, CALLEE, "zeroed", all).is_ok(), "the twin");
         assert_eq!(called(inline, CALLEE, "zeroed", little), Err(NoAnswer::Declined));

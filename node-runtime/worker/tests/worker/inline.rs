@@ -16,7 +16,8 @@ const TENANT: u32 = 1;
 /// The request to `count` by its parts, as the node tells its head.
 fn head() -> Vec<u8> {
     let mut frame = Vec::new();
-    encode_request(&mut frame, "POST", "/", [("mfaas-caller", "acme/function/waiter")], b"").unwrap();
+    encode_request(&mut frame, "POST", "/", [("mfaas-caller", "acme/function/waiter")], b"")
+        .expect("well-formed");
     frame.truncate(frame.len() - 4);
     frame
 }
@@ -28,7 +29,8 @@ fn calls(
     mut tell: impl FnMut(&[u8]) -> Option<Vec<u8>>,
 ) -> Completion {
     let mut frame = Vec::new();
-    encode_request(&mut frame, "POST", "/", [], &[&[b'c', rounds, 100, 0, 0, 0], text].concat()).unwrap();
+    encode_request(&mut frame, "POST", "/", [], &[&[b'c', rounds, 100, 0, 0, 0], text].concat())
+        .expect("well-formed");
     let submission = Submission {
         call_id: 1,
         function: WAITER,
@@ -56,7 +58,7 @@ fn calls(
 
 /// Tells that the image in a slot answers what is asked.
 fn answered_by(slot: u32, question: &[u8]) -> Vec<u8> {
-    let operation = Records::decode(question).unwrap().next().expect("one is asked for");
+    let operation = Records::decode(question).expect("well-formed").next().expect("one is asked for");
     assert_eq!(operation.code, OperationKind::Call as u32);
     let callee = InlineCallee { slot, budget_us: budget_us(), memory_bytes: 4 << 20, head: &head() };
     let mut told = Vec::new();
@@ -77,8 +79,8 @@ fn heard(rounds: u8) -> u64 {
 }
 
 fn word(completion: &Completion, at: usize) -> u64 {
-    let body = mfaas_abi::frame::ResponseFrame::decode(&completion.response).unwrap().body;
-    u64::from_le_bytes(body[at..at + 8].try_into().unwrap())
+    let body = mfaas_abi::frame::ResponseFrame::decode(&completion.response).expect("well-formed").body;
+    u64::from_le_bytes(body[at..at + 8].try_into().expect("well-formed"))
 }
 
 /// A worker asks only for so long: a host that was without its core then is asked again.
@@ -123,7 +125,7 @@ fn what_cannot_be_called_so_is_put_aside_with_all_that_it_asked_for() {
         let (completion, asked) = until_asked(&mut node, (2, b"count"), slot);
         assert_eq!((completion.waits, asked), (true, 1), "{what}: {completion:?}");
         assert!(completion.inline.is_empty(), "{what}");
-        let frame = mfaas_abi::SuspendedFrame::decode(&completion.response, 1 << 20).unwrap();
+        let frame = mfaas_abi::SuspendedFrame::decode(&completion.response, 1 << 20).expect("well-formed");
         let asked: Vec<_> = frame.records.map(|record| (record.id, record.code)).collect();
         assert_eq!(asked, [(2, OperationKind::Call as u32)], "{what}");
         assert_eq!(node.ok(TENANT, "count"), FRESH);
