@@ -8,15 +8,13 @@ use crate::{Commands, FunctionId, JobId, WorkerId};
 impl Scheduler {
     /// The slot of a function that `job` may call where it is, on the core of that worker, for as long as it is there. Nothing where
     /// the function has to run by itself: in another pool or of another tenant, not resident, or where its calls are refused. A function
-    /// that runs alone is called by nobody so, and calls nobody: a death in its worker names its author.
+    /// that runs alone has a pool of its own, so it is called by nobody so, and calls nobody: a death in its worker names its author.
     pub fn lend(&mut self, id: WorkerId, job: JobId, function: FunctionId) -> Option<u32> {
         let worker = self.workers.living(id).filter(|worker| worker.state == State::Ready)?;
         let caller = *worker.first().map(|first| self.jobs.get(first)).filter(|first| first.id == job)?;
         let known = self.functions.get(function.0).filter(|known| known.admits().is_ok())?;
-        let is_beside = known.phase == Phase::Resident
-            && known.queue == caller.queue
-            && known.pool == worker.pool
-            && !self.pools[worker.pool].is_alone();
+        let is_beside =
+            known.phase == Phase::Resident && known.queue == caller.queue && known.pool == worker.pool;
         if !is_beside || function.0 == caller.function {
             return None;
         }

@@ -1,7 +1,8 @@
 //! Calls within calls: what is called finds everything as at the start and leaves nothing, what called it goes on where it was, and what
 //! does more than answer is not called so.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::os::unix::fs::FileExt as _;
 
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{DONE, Record, Status};
@@ -220,4 +221,45 @@ fn a_fault_of_a_callee_ends_its_caller() {
     for lie in ["a", "b", "c", "d", "e", "F", "f", "g"] {
         assert_eq!(fixture.calls(&[lie]), [Err(NoAnswer::Declined)], "{lie}");
     }
+}
+
+/// Bytes that are not zero where images have their data.
+fn held_in_data() -> usize {
+    let mut bytes = vec![0; 16 << 20];
+    let memory = std::fs::File::open("/proc/self/mem").expect("this process");
+    memory.read_exact_at(&mut bytes, 1_280 << 20).expect("the data of a slab");
+    bytes.iter().filter(|byte| **byte != 0).count()
+}
+
+/// Nobody calls it again in this worker, perhaps.
+#[test]
+fn nothing_of_a_callee_stays_in_its_data() {
+    let mut fixture = Fixture::of_caller_and(toolchain::tenant()).with_budget_us(5_000_000);
+    let limits = fixture.limits;
+    let ask = |_: &[u8], place: &mut [u8], inline: &mut Inline<'_>| {
+        let before = held_in_data();
+        assert!(before > 0, "the caller has some");
+        assert_eq!(called(inline, CALLEE, "count", limits), fresh());
+        assert_eq!(held_in_data(), before);
+        Some(told(place))
+    };
+    assert_eq!(fixture.runs(1, 100, &ask).0.status, Status::Ok);
+}
+
+/// What is no safe code writes to memory that others are to be called in, before it faults.
+#[test]
+fn a_fault_leaves_nothing_where_others_are_called() {
+    let mut fixture = Fixture::of_caller_and(toolchain::hostile());
+    let at = Cell::new(0);
+    let ask = |_: &[u8], place: &mut [u8], inline: &mut Inline<'_>| {
+        at.set(inline.request().as_ptr().addr());
+        assert!(inline.request().iter().all(|byte| *byte == 0));
+        Some(told(place))
+    };
+    assert_eq!(fixture.runs(1, 100, &ask).0.status, Status::Ok);
+    fixture.slot = CALLEE;
+    let beyond = 4usize << 20;
+    let write = [&b"Y"[..], &at.get().to_ne_bytes(), &beyond.to_ne_bytes()].concat();
+    assert_eq!(fixture.call(&write).status, Status::Fault, "up to the guard behind it");
+    assert_eq!(fixture.runs(1, 100, &ask).0.status, Status::Ok);
 }

@@ -146,3 +146,20 @@ fn what_waits_is_told_from_what_fails() {
     let used: Vec<_> = InlineUse::decode_all(&completion.inline).collect();
     assert!(matches!(used[..], [InlineUse { binding: 1, calls: 0, is_apart: true, .. }]), "{used:?}");
 }
+
+/// What the node tells a worker stands for a moment where requests do: no function finds it there.
+#[test]
+fn nothing_of_what_the_node_tells_stays_in_the_window() {
+    /// Where requests stand: call memory, a guard, and the page of the call's record.
+    const REQUEST: usize = (2_816 << 20) + (64 << 10) + 4_096;
+    let hostile = 2;
+    let mut node = Node::start(&[toolchain::waiter(), toolchain::tenant(), toolchain::hostile()]);
+    let (completion, _) = until_asked(&mut node, (1, b"count"), TENANT);
+    assert!(!completion.waits, "{completion:?}");
+    for at in 60..120 {
+        let read = [&b"w"[..], &(REQUEST + at).to_ne_bytes()].concat();
+        let completion = node.call_with(hostile, &read);
+        let body = mfaas_abi::frame::ResponseFrame::decode(&completion.response).expect("well-formed").body;
+        assert_eq!(body, [0], "{at} bytes behind the start of a request");
+    }
+}
