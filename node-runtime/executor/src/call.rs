@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::frame::FrameError;
-use mfaas_abi::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max};
+use mfaas_abi::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX, frame_bytes_max, records_bytes_max};
 use mfaas_abi::{RequestRecord, Span, Status, WAITS};
 use mfaas_ident::{Budget, MemoryLimit};
 use mfaas_inspect::verify::BUNDLE_BYTES;
@@ -386,6 +386,18 @@ impl Executor {
             let asked = unsafe { (*self.call_memory.call()).response.body };
             let asked = judge::bytes(&self.call_memory, sizes.arena, asked).filter(|asked| !asked.is_empty());
             let Some(asked) = asked else { break };
+            if asked.len() > records_bytes_max(self.call_memory.body_bytes_max()) {
+                break;
+            }
+            let mut kept = self.inline_room.as_mut().map(|room| std::mem::take(&mut room.asked));
+            let asked = match &mut kept {
+                Some(kept) => {
+                    kept.extend_from_slice(asked);
+                    kept
+                }
+                // Nobody else is called.
+                None => asked,
+            };
             let (start, bytes) = self.call_memory.request();
             // SAFETY: INV-EXECUTOR-2. The request's place, apart from the arena, and no call runs.
             let place = unsafe { std::slice::from_raw_parts_mut(start, bytes) };
@@ -398,8 +410,13 @@ impl Executor {
                 watch,
                 fault: None,
             };
-            let told = ask(asked, place, &mut inline);
-            if let Some(end) = inline.fault {
+            let (told, fault) = (ask(asked, place, &mut inline), inline.fault);
+            if let (Some(room), Some(mut kept)) = (&mut self.inline_room, kept) {
+                memory::clear_own(&mut kept);
+                kept.clear();
+                room.asked = kept;
+            }
+            if let Some(end) = fault {
                 return Ran { end, ..ran };
             }
             let Some(heard) = told.and_then(|bytes| place.get(..bytes)) else { break };

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use mfaas_abi::limits::frame_bytes_max;
+use mfaas_abi::limits::{frame_bytes_max, records_bytes_max};
 use mfaas_abi::{Status, WAITS};
 
 use crate::directory::Resident;
@@ -25,6 +25,8 @@ pub(crate) struct InlineRoom {
     call_memory: CallMemory,
     /// The frame of the last answer, with room for any: after lock-down nothing may be allocated.
     frame: Vec<u8>,
+    /// What a call asks for: out of reach of those that it calls, who may change what lies in the window.
+    pub(crate) asked: Vec<u8>,
 }
 
 impl InlineRoom {
@@ -36,7 +38,9 @@ impl InlineRoom {
             return Ok(None);
         }
         let call_memory = CallMemory::at(at, arena_bytes, body_bytes_max)?;
-        Ok(Some(Self { call_memory, frame: Vec::with_capacity(frame_bytes_max(body_bytes_max)) }))
+        let frame = Vec::with_capacity(frame_bytes_max(body_bytes_max));
+        let asked = Vec::with_capacity(records_bytes_max(body_bytes_max));
+        Ok(Some(Self { call_memory, frame, asked }))
     }
 
     /// One past its last address.

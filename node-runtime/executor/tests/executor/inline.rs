@@ -198,6 +198,18 @@ fn a_callee_keeps_its_memory_limit() {
     assert_eq!((answer.status, answer.body[16]), (Status::Ok, 1), "{answer:?}");
 }
 
+/// A function that is called could change what lies in the window while the host reads it.
+#[test]
+fn what_a_caller_asks_for_is_read_where_no_function_reaches() {
+    let mut fixture = Fixture::of_caller_and(toolchain::tenant());
+    let ask = |asked: &[u8], place: &mut [u8], _: &mut Inline<'_>| {
+        assert!(asked.as_ptr().addr() >= 6 << 30 && !asked.is_empty());
+        Some(told(place))
+    };
+    let (answer, _) = fixture.runs(3, 3_000, &ask);
+    assert_eq!((answer.status, answer.body[16]), (Status::Ok, 1), "{answer:?}");
+}
+
 /// What faults is no safe code: whoever called it ends with it, and nothing stays anywhere.
 #[test]
 fn a_fault_of_a_callee_ends_its_caller() {
