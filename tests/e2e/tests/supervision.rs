@@ -5,7 +5,7 @@
 use std::{
     fs,
     net::{Ipv4Addr, TcpListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -263,25 +263,44 @@ fn deploy_says_that_it_waits_for_a_node_and_why() {
     let stack = &Stack::start();
     let node = stack.api("GET", "/v1/nodes", vec![]).json()["items"][0]["name"].as_str().unwrap().to_owned();
     let package = package("patient", ECHO, "");
-    let deploy = ["deploy", package.path().to_str().unwrap(), "--timeout", "40"];
     for (command, state) in [("drain", "is drained"), ("cordon", "is cordoned")] {
         let _ = stack.cli(["node", command, &node]).ok();
-        let run = stack.cli(deploy).exits(8);
+        let said = gives_up_on_a_node(stack, package.path());
         let hint = format!("`mfaas node uncordon {node}` lets it take new versions");
         for (when, beginning) in
-            [("while it waits", "waiting for a node: "), ("at the end", "error: patient version ")]
+            [("while it waits", WAITS_FOR_A_NODE), ("at the end", "error: patient version ")]
         {
-            let line = run.stderr.lines().find(|line| line.starts_with(beginning));
-            let line = line.unwrap_or_else(|| panic!("nothing {when}: {}", run.stderr));
+            let line = said.lines().find(|line| line.starts_with(beginning));
+            let line = line.unwrap_or_else(|| panic!("nothing {when}: {said}"));
             assert!(line.contains(&format!("{node} {state}")) && line.contains(&hint), "{when}: {line}");
         }
     }
     // Whoever waits when it is let again is served.
+    let mut sql = stack.sql();
+    let mut versions = || sql.query_one("SELECT count(*) FROM versions", &[]).unwrap().get::<_, i64>(0);
+    let before = versions();
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| stack.deploy(package.path()));
-        std::thread::sleep(Duration::from_secs(8));
+        wait_for("the version", Duration::from_secs(120), || (versions() > before).then_some(()));
         let _ = stack.cli(["node", "uncordon", &node]).ok();
         let run = waits.join().unwrap().ok();
         assert!(run.stdout.contains("is served after"), "{}", run.stdout);
     });
+}
+
+/// How a line begins that says what a version waits for.
+const WAITS_FOR_A_NODE: &str = "waiting for a node: ";
+
+/// What `mfaas deploy` says that gives up while no node takes the version. The build is part of its time, and a busy machine
+/// takes longer for that: it is given twice as much until there was a wait to speak of.
+fn gives_up_on_a_node(stack: &Stack, package: &Path) -> String {
+    let mut timeout_s = 10;
+    loop {
+        let timeout = timeout_s.to_string();
+        let run = stack.cli(["deploy", package.to_str().unwrap(), "--timeout", &timeout]).exits(8);
+        if run.stderr.contains(WAITS_FOR_A_NODE) || timeout_s > 100 {
+            return run.stderr;
+        }
+        timeout_s *= 2;
+    }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use postgres::{Client, NoTls};
 
 use crate::certificates::Certificates;
-use crate::world::{Signer, World, migrate, wait_for};
+use crate::world::{MANIFEST, Signer, World, migrate, wait_for};
+use crate::{SOURCE, outcome};
 use mfaas_test_postgres::{Cluster, OWNER};
 
 /// What a signer says for which it waits, with that address of its database.
@@ -86,4 +87,14 @@ fn a_signer_that_starts_waits_until_the_owner_has_migrated_the_database() {
     migrate(&mut Client::connect(&cluster.url(&database, OWNER), NoTls).unwrap());
     wait_for("the ready file", || ready.exists().then_some(()));
     signer.stop();
+}
+
+/// A wake-up is a hint: without it a deployment waits for a moment, and not for the next one that is said.
+#[test]
+fn a_deployment_of_which_the_signer_is_not_told_is_signed() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    world.set_after(0);
+    let id = world.built_unsaid(MANIFEST, SOURCE, |_| {});
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
 }

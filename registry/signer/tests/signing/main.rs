@@ -160,6 +160,7 @@ fn what_is_bound_has_to_be_granted_and_is_told_as_long_as_it_is() {
         1
     );
     let told = |world: &mut World| {
+        world.wake();
         let set = world.settled();
         let functions = world.functions(&set);
         functions[0].resources.iter().map(|(name, access)| format!("{name} {access}")).collect::<Vec<_>>()

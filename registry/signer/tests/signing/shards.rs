@@ -66,8 +66,13 @@ fn a_row_that_cannot_be_read_keeps_nobody_from_being_signed_for() {
     signer.stop();
 }
 
-/// What nodes are told, which must be the tree of it.
+/// What nodes are told once the signer has been asked to look, which must be the tree of it.
 fn told(world: &mut World) -> (Epoch, BTreeMap<String, ServedFunction>) {
+    world.wake();
+    told_unasked(world)
+}
+
+fn told_unasked(world: &mut World) -> (Epoch, BTreeMap<String, ServedFunction>) {
     let set = world.settled();
     let functions = world.functions(&set);
     assert_eq!(tree_of(functions.clone()).unwrap().0, set.functions);
@@ -185,7 +190,7 @@ fn changes_and_shards_are_the_signers_alone() {
     }
     let sql = "UPDATE functions SET deleted_at = now() WHERE name = 'f1'";
     server.batch_execute(sql).unwrap();
-    assert_eq!(told(&mut world).1.len(), 0, "what it may do is seen, whether it says so or not");
+    assert_eq!(told_unasked(&mut world).1.len(), 0, "what it may do is seen, whether it says so or not");
 }
 
 /// Signing is work for the signer, and a set is a download for every node.

@@ -274,6 +274,18 @@ impl World {
         lib: &str,
         alter: impl FnOnce(&mut BuildClaim),
     ) -> Uuid {
+        let id = self.built_unsaid(manifest, lib, alter);
+        self.wake();
+        id
+    }
+
+    /// The same when the word to the signer is lost.
+    pub(crate) fn built_unsaid(
+        &mut self,
+        manifest: &str,
+        lib: &str,
+        alter: impl FnOnce(&mut BuildClaim),
+    ) -> Uuid {
         let tree = source(manifest, lib);
         let upload = tree.pack().unwrap();
         let source_digest = self.put(upload.as_bytes());
@@ -312,6 +324,7 @@ impl World {
                       WHERE deployment_id = $1";
         end.execute(finish, &[&id, &serde_json::to_value(&claim).unwrap(), &token]).unwrap();
         end.execute("UPDATE deployments SET state = 'built' WHERE id = $1", &[&id]).unwrap();
+        end.execute("SELECT pg_notify('mfaas_signer', '')", &[]).unwrap();
         end.commit().unwrap();
     }
 
@@ -338,6 +351,7 @@ impl World {
                        WHERE deployment_id = $1 AND finished_at IS NULL RETURNING fencing_token";
         let token = self.sql.query_one(granted, &[&id]).unwrap().get(0);
         self.finish(id, token, &claim);
+        self.wake();
     }
 
     fn finish(&mut self, id: Uuid, token: i64, claim: &BuildClaim) {
@@ -348,6 +362,11 @@ impl World {
             )
             .unwrap();
         self.sql.execute("UPDATE deployments SET state = 'built' WHERE id = $1", &[&id]).unwrap();
+    }
+
+    /// What builders and servers say once there is something for the signer; it would look by itself a second later.
+    pub(crate) fn wake(&mut self) {
+        self.sql.batch_execute("SELECT pg_notify('mfaas_signer', '')").unwrap();
     }
 
     /// What server and builder do to a deployment until it is built; returns it with its token.

@@ -1,6 +1,5 @@
 //! `mfaas check` on a developer's machine and the server say the same, word for word; and hostile text
 //! is made visible wherever either of them shows it.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
     fmt::Write as _,

@@ -1,10 +1,6 @@
 //! A review as people do it: in a browser, with the keyboard, with and without script, over the
 //! real site. The pictures of the pages stay under `target/tmp/console`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a panic is how a test fails; figures are for people"
-)]
+#![allow(clippy::print_stderr, reason = "figures are for people")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! Every folder of `tests/hostile`, deployed by the real command to the real server.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{fmt::Write as _, fs, path::Path};
 

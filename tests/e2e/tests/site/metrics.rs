@@ -1,5 +1,4 @@
 //! What programs show and log of a deployment, from its upload to its load on a node.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

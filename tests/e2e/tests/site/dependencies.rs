@@ -1,6 +1,5 @@
 //! A crate that nobody has decided about: asked for by a deploy, found out about, decided by people, built,
 //! and revoked again. With the real registry and the real sandbox.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -1,10 +1,6 @@
 //! A crate of which another version ships: what is asked about is compared with it. With the real registry and the
 //! real sandbox.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a panic is how a test fails, and its words are shown"
-)]
+#![allow(clippy::print_stdout, reason = "its words are shown")]
 
 use std::time::Duration;
 

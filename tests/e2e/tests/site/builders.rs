@@ -1,5 +1,4 @@
 //! Two builders that have to make the same: real programs, each with a database role of its own.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

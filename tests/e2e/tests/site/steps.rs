@@ -3,7 +3,6 @@
 //!
 //! A lock on the table that a step writes holds its program inside of the transaction until it is killed; the step
 //! before it is done then, and this one is not.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

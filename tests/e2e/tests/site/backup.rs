@@ -1,5 +1,4 @@
 //! A site that loses what it knew, or everything but its keys, and goes on from a backup.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
 use std::path::Path;

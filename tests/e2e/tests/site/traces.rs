@@ -1,6 +1,5 @@
 //! One trace from `mfaas deploy` to the load on a node, and on to a call, as a collector receives it by OTLP; and a collector that is
 //! away, which nobody waits for.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
     collections::BTreeMap,

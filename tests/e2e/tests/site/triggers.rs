@@ -1,5 +1,4 @@
 //! Events of objects, from the commit of a call to the call that follows from it.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! A developer's own cargo against the allowlist: it resolves and compiles what the builder accepts, knows
 //! nothing else, and sees a revocation. A real cargo, outside of any sandbox, with a home of its
 //! own.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Bulk functions from their manifests to their answers: what they may have, what they are refused, and that calls of other
 //! functions are answered meanwhile.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,5 +1,4 @@
 //! Uploads that no directory can hold, and doors that must stay shut.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_harness::{Archive, Stack, package};
 use tar::EntryType;
