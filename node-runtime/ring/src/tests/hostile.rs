@@ -9,9 +9,7 @@ use proptest::prelude::*;
 
 use super::{CALL, LONG, answer, collect, ring, submit, take};
 use crate::map::Mapping;
-use crate::{
-    Completion, INLINE_CALLEES_MAX, InlineUse, Next, RingError, Submission, WorkerEnd, wait_any,
-};
+use crate::{Completion, INLINE_CALLEES_MAX, InlineUse, Next, RingError, Submission, WorkerEnd, wait_any};
 
 /// How long the host holds out against the scribbler.
 const SIEGE: Duration = Duration::from_secs(2);
