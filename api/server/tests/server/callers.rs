@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use mfaas_ident::Scope;
 use mfaas_server::limits::{Bounds, Deadlines};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -104,8 +105,9 @@ async fn who_sends_nothing_or_half_a_beginning_is_closed() {
     let server = server(Deadlines { first_request: SHORT, ..PATIENT }).await;
     let address = address(&server);
     let beginnings: [&[u8]; 4] = [b"", b"G", b"PRI * HTTP/2.0\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"];
-    for bytes in beginnings {
-        let said = until_closed(sender(&address, bytes).await).await;
+    // At the same time: each is closed by itself.
+    let all = beginnings.map(async |bytes| (bytes, until_closed(sender(&address, bytes).await).await));
+    for (bytes, said) in join_all(all).await {
         assert!(!said.starts_with("HTTP/1.1 200"), "{bytes:?}: {said}");
     }
     assert_eq!(server.get("/healthz", "").await.status, 200);
@@ -114,12 +116,12 @@ async fn who_sends_nothing_or_half_a_beginning_is_closed() {
 #[tokio::test]
 async fn a_head_that_does_not_end_and_an_idle_connection_are_closed() {
     let quick = server(Deadlines { head: SHORT, ..PATIENT }).await;
-    let address_of = address(&quick);
-    until_closed(sender(&address_of, b"GET /healthz HTTP/1.1\r\nhost: loc").await).await;
     let idle = server(Deadlines { idle: SHORT, ..PATIENT }).await;
-    let address_of = address(&idle);
-    let request = format!("GET /healthz HTTP/1.1\r\nhost: {address_of}\r\n\r\n");
-    let said = until_closed(sender(&address_of, request.as_bytes()).await).await;
+    let (quick, idle) = (address(&quick), address(&idle));
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: {idle}\r\n\r\n");
+    let half = async { until_closed(sender(&quick, b"GET /healthz HTTP/1.1\r\nhost: loc").await).await };
+    let whole = async { until_closed(sender(&idle, request.as_bytes()).await).await };
+    let (_, said) = tokio::join!(half, whole);
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 }
 
@@ -167,15 +169,15 @@ async fn the_node_listener_closes_who_is_silent_with_and_without_tls() {
     let server = server(Deadlines { handshake: SHORT, first_request: SHORT, ..PATIENT }).await;
     let url = server.node_url("");
     let address = url.trim_start_matches("https://").to_owned();
-    let said = until_closed(TcpStream::connect(&address).await.unwrap()).await;
-    assert_eq!(said, "", "before TLS");
-    for protocol in ["h2", "http/1.1", ""] {
+    let without = async { until_closed(TcpStream::connect(&address).await.unwrap()).await };
+    let with = ["h2", "http/1.1", ""].map(async |protocol| {
         let tls = without_certificate(&server, protocol);
         let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
         let stream = TcpStream::connect(&address).await.unwrap();
-        let stream = tls.connect(name, stream).await.unwrap();
-        until_closed(stream).await;
-    }
+        until_closed(tls.connect(name, stream).await.unwrap()).await
+    });
+    let (said, _) = tokio::join!(without, join_all(with));
+    assert_eq!(said, "", "before TLS");
 }
 
 /// To close with bytes unread would reset the connection while the client still writes.
@@ -286,7 +288,7 @@ async fn made_up_tokens_of_one_peer_are_not_looked_up_for_ever() {
     let server = Server::start().await;
     let token = server.token("a", &[Scope::Read]).await;
     assert_eq!(server.get("/v1/whoami", &token).await.status, 200);
-    let crowd = futures::future::join_all((0..100).map(|number| {
+    let crowd = join_all((0..100).map(|number| {
         let request = server.request("GET", "/v1/whoami", &made_up(number));
         server.send(request)
     }));

@@ -160,21 +160,27 @@ async fn streams_of_one_tenant_leave_room_for_those_of_others() {
 #[tokio::test]
 async fn a_stream_ends_when_its_token_does() {
     let server = Server::start().await;
-    let (token, kept) = (
-        server.token("a", &[Scope::Read, Scope::Deploy]).await,
-        server.token("a", &[Scope::Read, Scope::Deploy]).await,
-    );
+    let scopes = [Scope::Read, Scope::Deploy];
+    let kept = server.token("a", &scopes).await;
     let path = format!("/v1/deployments/{}/events", deployed(&server, &kept).await);
+    let begun = async |token: &str| {
+        let mut stream = server.request("GET", &path, token).send().await.unwrap();
+        assert!(stream.chunk().await.unwrap().is_some());
+        stream
+    };
+    let mut stays = begun(&kept).await;
+    let mut ending_ones = Vec::new();
     for ending in ["revoked_at = now()", "expires_at = now()"] {
-        server.db.sql("UPDATE tokens SET revoked_at = NULL, expires_at = NULL");
-        let mut ended = server.request("GET", &path, &token).send().await.unwrap();
-        let mut stays = server.request("GET", &path, &kept).send().await.unwrap();
-        assert!(ended.chunk().await.unwrap().is_some() && stays.chunk().await.unwrap().is_some());
+        let token = server.token("a", &scopes).await;
+        ending_ones.push((ending, begun(&token).await));
         let id = token.split('_').nth(1).unwrap();
         server.db.sql(&format!("UPDATE tokens SET {ending} WHERE id = '{id}'"));
-        let end = async { while ended.chunk().await.unwrap().is_some() {} };
-        timeout(Duration::from_secs(15), end).await.expect("the stream outlives its token");
-        let goes_on = async { while stays.chunk().await.unwrap().is_some() {} };
-        assert!(timeout(Duration::from_secs(1), goes_on).await.is_err(), "another token's stream ended");
     }
+    for (ending, mut ended) in ending_ones {
+        let end = async { while ended.chunk().await.unwrap().is_some() {} };
+        let outlived = || panic!("the stream outlives its token: {ending}");
+        timeout(Duration::from_secs(15), end).await.unwrap_or_else(|_| outlived());
+    }
+    let goes_on = async { while stays.chunk().await.unwrap().is_some() {} };
+    assert!(timeout(Duration::from_secs(1), goes_on).await.is_err(), "another token's stream ended");
 }

@@ -3,6 +3,7 @@
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use mfaas_delivery::{IsolationReport, IsolationSettings, SERVER_PROTOCOL, SiteIsolation};
@@ -24,12 +25,14 @@ struct Controller {
 
 impl Controller {
     async fn start() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let child = Command::new(beside("mfaas-isolation"))
             .env("MFAAS_ISOLATION_SOCKET", path("socket"))
             .env("MFAAS_STATE_DIR", path("state"))
-            .env("MFAAS_ISOLATION_GROUP", format!("mfaas-test-node-{}", std::process::id()))
+            .env("MFAAS_ISOLATION_GROUP", format!("mfaas-test-node-{}-{number}", std::process::id()))
             .env("MFAAS_READY_FILE", path("ready"))
             .spawn()
             .unwrap();
@@ -57,6 +60,14 @@ impl Drop for Controller {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
+    }
+}
+
+async fn until(what: &str, is: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is() {
+        assert!(begin.elapsed() < SOON, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -96,13 +107,7 @@ async fn the_site_learns_of_the_machine_and_the_machine_of_the_site() {
     assert_eq!(said.cores as usize, std::thread::available_parallelism().unwrap().get());
 
     // Put into force once: a command on the machine holds beside it.
-    let real_time = IsolationSettings { mode: Some(Mode::RealTime), ..IsolationSettings::default() };
-    let in_force = |revision| {
-        move |report: &IsolationReport| {
-            report.controller.as_ref().is_some_and(|said| said.revision == Some(revision))
-        }
-    };
-    wants(&server, 7, real_time.clone());
+    wants(&server, 7, in_mode(Mode::RealTime));
     let second = told(&server, "revision 7", in_force(7)).await.controller.unwrap();
     assert_eq!(second.mode, Mode::RealTime);
     let used = second.used.expect("the second report says what was used since the first");
@@ -112,16 +117,32 @@ async fn the_site_learns_of_the_machine_and_the_machine_of_the_site() {
     let reports = server.records().isolated.len();
     told(&server, "another report", |_| server.records().isolated.len() > reports + 1).await;
     assert_eq!((controller.status().mode, controller.status().revision), (Mode::IdleClass, Some(7)));
+}
 
-    // What the machine cannot have is said, until the site wants something else.
-    wants(&server, 8, IsolationSettings { buffer_cores: Some(1_024), ..real_time.clone() });
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_machine_cannot_have_is_said_until_the_site_wants_something_else() {
+    let controller = Controller::start().await;
+    let (server, home) = home(&controller.socket()).await;
+    // Not real-time, of which a machine has no more than one controller may take.
+    wants(&server, 7, in_mode(Mode::IdleClass));
+    let _node = home.start().await;
+    until("revision 7", || controller.status().revision == Some(7)).await;
+    wants(&server, 8, IsolationSettings { buffer_cores: Some(1_024), ..in_mode(Mode::IdleClass) });
     let refused = told(&server, "a refusal", |report| report.refused.is_some()).await.refused.unwrap();
     assert_eq!((refused.revision, refused.code.as_str()), (8, "MF1103"), "{refused:?}");
     assert!(refused.message.contains("1024 buffer cores"), "{refused:?}");
     assert_eq!(controller.status().revision, Some(7));
-    wants(&server, 9, IsolationSettings { off: Some(true), ..real_time });
+    wants(&server, 9, IsolationSettings { off: Some(true), ..in_mode(Mode::IdleClass) });
     let last = told(&server, "revision 9", in_force(9)).await;
     assert!(last.refused.is_none() && last.controller.unwrap().off, "the kill switch of the site");
+}
+
+fn in_mode(mode: Mode) -> IsolationSettings {
+    IsolationSettings { mode: Some(mode), ..IsolationSettings::default() }
+}
+
+fn in_force(revision: u64) -> impl Fn(&IsolationReport) -> bool {
+    move |report| report.controller.as_ref().is_some_and(|said| said.revision == Some(revision))
 }
 
 /// Neither a controller that is silent nor a server of the release before keeps anything else of the node waiting.
