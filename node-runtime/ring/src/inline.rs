@@ -1,8 +1,6 @@
 //! What node and worker tell each other of functions that a call calls where it is: instead of an outcome of such a call the node
 //! tells who answers it, and with the call's own answer the worker says how often it was asked.
 
-use mfaas_abi::limits;
-
 /// Functions that one call may call where it is from when it comes to a worker until it leaves, at most.
 pub const INLINE_CALLEES_MAX: usize = 8;
 /// In the place of an outcome's code: its bytes are an [`InlineCallee`]. No error has this number.
@@ -96,5 +94,3 @@ impl InlineUse {
 
 /// What all of them take, in bytes.
 pub(crate) const INLINE_BYTES_MAX: usize = INLINE_CALLEES_MAX * InlineUse::BYTES;
-
-const _: () = assert!(limits::RECORDS_MAX >= INLINE_CALLEES_MAX);

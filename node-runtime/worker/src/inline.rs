@@ -4,7 +4,7 @@
 //! the node has it called by itself.
 
 use mfaas_abi::frame::ResponseFrame;
-use mfaas_abi::limits::{OUTCOME_BYTES_MAX, RECORDS_MAX, records_bytes_max};
+use mfaas_abi::limits::{OUTCOME_BYTES_MAX, records_bytes_max};
 use mfaas_abi::{DONE, OperationKind, Record, Records, split_binding};
 use mfaas_executor::{Inline, Limits, NoAnswer};
 use mfaas_ring::{INLINE_CALLEES_MAX, INLINE_CODE, INLINE_HEAD_BYTES_MAX, InlineCallee, InlineUse};
@@ -102,8 +102,7 @@ impl Callees {
 
     /// Takes over who the node says answers each of the operations.
     fn learn(&mut self, operations: Records<'_>, told: &[u8]) -> Option<()> {
-        for outcome in Records::decode(told)?.filter(|outcome| outcome.code == INLINE_CODE).take(RECORDS_MAX)
-        {
+        for outcome in Records::decode(told)?.filter(|outcome| outcome.code == INLINE_CODE) {
             let operation = { operations }.find(|operation| operation.id == outcome.id)?;
             let (binding, _) = split_binding(operation.bytes)?;
             let InlineCallee { slot, budget_us, memory_bytes, head } = InlineCallee::decode(outcome.bytes)?;

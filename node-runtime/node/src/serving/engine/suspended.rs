@@ -163,7 +163,7 @@ impl Kept {
         !self.frame.is_empty()
     }
 
-    /// Whether the call is to hear of nothing but what it asks for now, which is something, and all of such a kind.
+    /// Whether the call asks for something, all of it new and of such a kind, and has nothing else to hear of.
     pub(super) fn hears_only(&self, asked: Records<'_>, of_kind: impl Fn(OperationKind) -> bool) -> bool {
         let is_new = |record: Record<'_>| {
             OperationKind::from_u32(record.code).is_some_and(&of_kind) && !self.open.contains_key(&record.id)
