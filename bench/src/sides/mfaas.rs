@@ -369,12 +369,7 @@ fn loaded(kit: &Kit, form: Form, served: &mut Vec<Served>, load_max: Duration) -
 }
 
 fn preload() -> Preload {
-    Preload {
-        abi_version: mfaas_abi::ABI_VERSION,
-        node_pid: std::process::id(),
-        memory_bytes_max: MEMORY_BYTES,
-        speculation: SpeculationControls::ALL,
-    }
+    Preload::new(MEMORY_BYTES, SpeculationControls::ALL)
 }
 
 /// A child stays on the cores of the thread that starts it.

@@ -12,6 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::worker::ASK_US;
+
 /// Descriptor of the ring.
 pub const FD_RING: i32 = 3;
 /// Descriptor of the worker's settings.
@@ -40,6 +42,21 @@ pub struct Preload {
     pub memory_bytes_max: u64,
     /// What the worker is to ask of the kernel against speculation.
     pub speculation: SpeculationControls,
+    /// How long a call waits for the node to take what it asks, in microseconds, before it is put aside.
+    pub ask_us: u64,
+}
+
+impl Preload {
+    /// For a worker that this process starts.
+    pub fn new(memory_bytes_max: u64, speculation: SpeculationControls) -> Self {
+        Self {
+            abi_version: mfaas_abi::ABI_VERSION,
+            node_pid: std::process::id(),
+            memory_bytes_max,
+            speculation,
+            ask_us: ASK_US,
+        }
+    }
 }
 
 /// Controls over speculation that a worker takes before it is locked down.

@@ -32,7 +32,7 @@ const LOOKS: u32 = 16;
 const KEEN_US: u64 = 1_000;
 /// How long a worker waits for what it asks, in microseconds: some times what a host takes that looks, and less than it takes to put a
 /// call aside and go on with it by way of a host that does not.
-const ASK_US: u64 = 5;
+pub const ASK_US: u64 = 5;
 /// And how long for a host that has taken the question, and does nothing else before it answers.
 const ANSWER_US_MAX: u64 = 30_000_000;
 
@@ -171,7 +171,7 @@ impl WorkerEnd {
         self.spin_rounds = rounds;
     }
 
-    /// How long [`Self::ask`] waits, in microseconds; 5 unless set.
+    /// How long [`Self::ask`] waits, in microseconds; [`ASK_US`] unless set.
     pub fn set_ask_us(&mut self, us: u64) {
         self.ask_us = us;
     }

@@ -85,12 +85,7 @@ fn main() {
 impl Side {
     fn start(name: &'static str, speculation: SpeculationControls) -> Self {
         let (ring, host) = create(Geometry::new(4).expect("a power of two")).expect("a ring");
-        let preload = Preload {
-            abi_version: mfaas_abi::ABI_VERSION,
-            node_pid: std::process::id(),
-            memory_bytes_max: 4 << 20,
-            speculation,
-        };
+        let preload = Preload::new(4 << 20, speculation);
         let list = sealed_copy(&serde_json::to_vec(&preload).expect("plain data")).expect("a memfd");
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         let mut slab = SlabWriter::new(SLAB, Verification::Waived).expect("a slab");

@@ -64,7 +64,8 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     harden::live_and_die_with(preload.node_pid)?;
     harden::before_loading()?;
     let speculation = harden::against_speculation(preload.speculation);
-    let ring = WorkerEnd::attach(ring)?;
+    let mut ring = WorkerEnd::attach(ring)?;
+    ring.set_ask_us(preload.ask_us);
     let slab = Slab::map(slab).context("map the slab")?;
     let slots = u32::try_from(slab.slots()).context("a slab of too many slots")?;
     let memory = MemoryLimit::from_bytes(preload.memory_bytes_max)?;

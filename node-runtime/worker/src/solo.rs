@@ -60,12 +60,7 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
 /// The worker, ready to be called.
 fn start(call: &Call, slab: OwnedFd) -> anyhow::Result<(HostEnd, Child)> {
     let (ring, host) = create(Geometry::new(1)?)?;
-    let preload = Preload {
-        abi_version: mfaas_abi::ABI_VERSION,
-        node_pid: std::process::id(),
-        memory_bytes_max: call.memory.as_bytes(),
-        speculation: SpeculationControls::ALL,
-    };
+    let preload = Preload::new(call.memory.as_bytes(), SpeculationControls::ALL);
     let settings = sealed_copy(&serde_json::to_vec(&preload)?).context("write the settings")?;
     let (reader, writer) = std::io::pipe().context("make a pipe")?;
     let descriptors =

@@ -193,12 +193,7 @@ fn spawn(program: &Path, mappings: Vec<FdMapping>) -> Result<Child, StartError> 
 
 /// Sealed settings. Made for each worker: readers would share one file position.
 fn settings(speculation: SpeculationControls, kind: WorkerKind) -> Result<OwnedFd, StartError> {
-    let preload = Preload {
-        abi_version: mfaas_abi::ABI_VERSION,
-        node_pid: std::process::id(),
-        memory_bytes_max: kind.memory_max.as_bytes(),
-        speculation,
-    };
+    let preload = Preload::new(kind.memory_max.as_bytes(), speculation);
     let json = serde_json::to_vec(&preload).map_err(|e| failed("encoding the worker's settings", e))?;
     if json.len() > PRELOAD_BYTES_MAX {
         return Err(failed("encoding the worker's settings", "they are too long"));
