@@ -107,6 +107,7 @@ fn images_are_written() {
         ("hostile", toolchain::hostile()),
         ("jumper", toolchain::jumper()),
         ("services", toolchain::services()),
+        ("waiter", toolchain::waiter()),
     ];
     for (name, image) in images {
         let file = std::path::Path::new(&directory).join(name).with_extension("so");

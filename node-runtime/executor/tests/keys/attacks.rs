@@ -16,11 +16,11 @@ const CODE: usize = 256 << 20;
 /// The rights with which gates compare.
 const RIGHTS: [u32; 2] = [0x5555_5550, 0x5555_5551];
 
-fn secret() -> usize {
+pub(crate) fn secret() -> usize {
     (&raw const SECRET).expose_provenance()
 }
 
-fn is_intact() -> bool {
+pub(crate) fn is_intact() -> bool {
     SECRET.load(Ordering::Relaxed).to_le_bytes() == *b"SSSSSSSS"
 }
 

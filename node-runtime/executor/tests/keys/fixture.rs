@@ -1,21 +1,24 @@
-//! One executor for all tests, with the tenant's image in slot 0 and the hostile one in slot 1.
+//! One executor for all tests, with the images of a tenant, of a hostile function and of one that waits.
 
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{LogReader, Status};
-use mfaas_executor::{Executor, Limits, Slab, SlabGeometry, SlabWriter, Verification, sealed_copy};
+use mfaas_executor::{
+    ASK_NOBODY, AskHost, Executor, Limits, Slab, SlabGeometry, SlabWriter, Start, Verification, sealed_copy,
+};
 use mfaas_ident::{Budget, MemoryLimit};
 
 use crate::toolchain;
 use crate::watcher::{CLOCK, Watcher};
 
-const TENANT: u32 = 0;
-const HOSTILE: u32 = 1;
+pub(crate) const TENANT: u32 = 0;
+pub(crate) const HOSTILE: u32 = 1;
+const WAITER: u32 = 2;
 /// The longest there is: an emulated machine has none of its host's time to itself.
 const BUDGET_US: u64 = 10_000_000;
 
 pub(crate) struct Fixture {
     pub(crate) executor: Executor,
-    limits: Limits,
+    pub(crate) limits: Limits,
     watcher: Option<Watcher>,
 }
 
@@ -32,7 +35,9 @@ impl Fixture {
     pub(crate) fn new() -> Self {
         let geometry = SlabGeometry { bank_bytes: 16 << 20, asset_bytes: 0, slots: 64 };
         let mut writer = SlabWriter::new(geometry, Verification::Waived).expect("a slab");
-        for (slot, image) in [(TENANT, toolchain::tenant()), (HOSTILE, toolchain::hostile())] {
+        let images =
+            [(TENANT, toolchain::tenant()), (HOSTILE, toolchain::hostile()), (WAITER, toolchain::waiter())];
+        for (slot, image) in images {
             let loaded = writer.load(sealed_copy(image).expect("a memfd")).expect("the function loads");
             assert_eq!(loaded.slot, slot);
         }
@@ -90,13 +95,23 @@ impl Fixture {
         assert_eq!((answer.status, &*answer.body), (Status::Ok, &b"!"[..]), "after {after}: {answer:?}");
     }
 
+    /// A call that waits once, and is answered where it is.
+    pub(crate) fn waiter(&mut self, ask: AskHost<'_>) -> Answer {
+        const ONCE_WITH_SOME_MEMORY: &[u8] = &[b'w', 1, 184, 11, 0, 0];
+        self.enter(WAITER, ONCE_WITH_SOME_MEMORY, ask)
+    }
+
     fn call(&mut self, slot: u32, body: &[u8]) -> Answer {
-        let mut frame = Vec::new();
-        encode_request(&mut frame, "POST", "/", [], body).expect("a plain request");
+        self.enter(slot, body, ASK_NOBODY)
+    }
+
+    fn enter(&mut self, slot: u32, body: &[u8], ask: AskHost<'_>) -> Answer {
+        let frame = request(body);
         self.executor.request()[..frame.len()].copy_from_slice(&frame);
         let unwatched = std::sync::atomic::AtomicU64::new(0);
         let word = self.watcher.as_ref().map_or(&unwatched, Watcher::word);
-        let mut ended = self.executor.call(slot, frame.len(), self.limits, word).expect("resident");
+        let start = Start { slot, frame_bytes: frame.len(), resumes: false, limits: self.limits };
+        let mut ended = self.executor.enter(start, word, ask).expect("resident");
         let outcome = ended.outcome();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let response = ResponseFrame::decode(outcome.response);
@@ -107,4 +122,11 @@ impl Fixture {
             message: text(outcome.message),
         }
     }
+}
+
+/// The frame of a request with a body.
+pub(crate) fn request(body: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    encode_request(&mut frame, "POST", "/", [], body).expect("a plain request");
+    frame
 }

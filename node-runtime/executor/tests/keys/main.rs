@@ -9,6 +9,7 @@
 mod attacks;
 mod ends;
 mod fixture;
+mod inline;
 mod registers;
 
 #[path = "../executor/hosts.rs"]
@@ -55,6 +56,8 @@ const TESTS: &[(&str, Test)] = &[
     ("other values at a gate are a fault", attacks::other_values),
     ("a gate's own value opens nothing", attacks::own_values),
     ("a gate does not use a stack of the worker's", attacks::other_stacks),
+    ("calls within calls answer", inline::others_are_called),
+    ("nor does a call within a call reach the worker's memory", inline::memory_of_the_worker),
     ("registers are the host's again", registers::are_the_hosts_again),
     ("a gate does not use a thread's data of the function's choice", registers::a_gate_wants_the_hosts_base),
     ("kills leave no trace", ends::kills),
