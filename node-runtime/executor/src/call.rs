@@ -108,28 +108,9 @@ pub enum CallError {
     NotItsState,
 }
 
-/// What a run of a call begins with.
-#[derive(Debug, Clone, Copy)]
-enum Origin {
-    /// Its request.
-    Request,
-    /// What was put aside of it.
-    Suspended(Saved),
-}
-
-impl Origin {
-    /// What the first run gets, of an image that was content with `known`.
-    fn sizes(self, known: Sizes) -> Sizes {
-        match self {
-            Self::Request => known,
-            Self::Suspended(saved) => Sizes { arena: known.arena.max(saved.size), ..known },
-        }
-    }
-}
-
 /// What all runs of a call have in common.
 struct Runs<'a> {
-    image: Resident,
+    image: &'a Resident,
     frame_bytes: usize,
     resumes: bool,
     limits: Limits,
@@ -283,21 +264,21 @@ impl Executor {
         let Some(image) = image else {
             return Err(self.refused(frame_bytes, CallError::NotResident));
         };
-        let origin = match self.read(&image, frame_bytes, resumes) {
-            Ok(origin) => origin,
-            Err(error) => return Err(self.refused(frame_bytes, error)),
-        };
         if self.slot_cache.is_distant(slot) {
             slab::prefetch(&image);
         }
         self.settle_unless(&image);
+        let had = match self.begin(&image, frame_bytes, resumes) {
+            Ok(had) => had,
+            Err(error) => return Err(self.refused(frame_bytes, error)),
+        };
         let (known, cold) = self.slot_cache.of(slot, image.generation);
-        let sizes = origin.sizes(known);
+        let sizes = Sizes { arena: known.arena.max(had), ..known };
         if self.slot_cache.have_departed(self.slab.departures()) || cold {
             gate::serialise();
         }
-        let runs = Runs { image, frame_bytes, resumes, limits, watch, ask };
-        let (ran, used, heard_bytes) = self.run_in_budget(&runs, origin, sizes);
+        let runs = Runs { image: &image, frame_bytes, resumes, limits, watch, ask };
+        let (ran, used, heard_bytes) = self.run_in_budget(&runs, sizes);
         self.unwiped = Some(image);
         let sizes = if ran.end == End::OverBudget {
             roomy(sizes, ran.sizes)
@@ -343,9 +324,8 @@ impl Executor {
 
     /// Runs the image, however often, in one budget, and says what all of it used, and how many bytes it heard at once behind its
     /// request.
-    fn run_in_budget(&mut self, runs: &Runs<'_>, origin: Origin, sizes: Sizes) -> (Ran, Used, usize) {
-        self.place(&runs.image, origin);
-        prepare::write_record(&self.call_memory, &runs.image, runs.limits, sizes, runs.resumes);
+    fn run_in_budget(&mut self, runs: &Runs<'_>, sizes: Sizes) -> (Ran, Used, usize) {
+        prepare::write_record(&self.call_memory, runs.image, runs.limits, sizes, runs.resumes);
         let budget_ns = runs.limits.budget.as_micros().saturating_mul(1_000);
         state::with(|state| state.budget.begin(budget_ns, runs.watch));
         let (ran, heard_bytes) = self.run_in_room(runs, sizes);
@@ -357,6 +337,7 @@ impl Executor {
     /// of its budget left. Nobody has seen anything of a call that is run again; the function itself can see
     /// by addresses and clocks which run it is in, and gains nothing: all of them are one call's. What the
     /// executor does between two of them is the call's as well. What it heard before it hears anew.
+    #[inline(always)]
     fn run_in_room(&mut self, runs: &Runs<'_>, sizes: Sizes) -> (Ran, usize) {
         let Runs { image, frame_bytes, resumes, limits, .. } = runs;
         let mut heard_bytes = 0;
@@ -368,8 +349,9 @@ impl Executor {
             self.wipe(&ran, 0);
             // The record was wiped. What was a frame a moment ago is one, unless code that is not safe has
             // changed it.
-            let Ok(origin) = self.read(image, *frame_bytes, *resumes) else { break };
-            self.place(image, origin);
+            if self.begin(image, *frame_bytes, *resumes).is_err() {
+                break;
+            }
             prepare::write_record(&self.call_memory, image, *limits, larger, *resumes);
             ran = self.run_and_ask(runs, larger, &mut heard_bytes);
         }
@@ -378,6 +360,7 @@ impl Executor {
 
     /// Runs the image, and goes on with it where it is as long as there is an answer to what it waits for. Notes how many bytes it
     /// heard at most, which lie behind its request: that has to stay, for the call may have to run again.
+    #[inline(always)]
     fn run_and_ask(&mut self, runs: &Runs<'_>, sizes: Sizes, heard_bytes: &mut usize) -> Ran {
         let Runs { image, frame_bytes, limits, ask, watch, .. } = runs;
         let mut ran = self.run(image, sizes);
@@ -406,7 +389,7 @@ impl Executor {
                 room: self.inline_room.as_mut(),
                 slab: &self.slab,
                 slot_cache: &mut self.slot_cache,
-                caller: *image,
+                caller: **image,
                 watch,
                 fault: None,
             };
@@ -433,17 +416,19 @@ impl Executor {
         ran
     }
 
-    /// Reads the frame in the request's place into the call's record.
-    fn read(&self, image: &Resident, bytes: usize, resumes: bool) -> Result<Origin, CallError> {
+    /// Reads the frame in the request's place into the call's record, and makes the image's data, and of a call that was put aside
+    /// its arena, what the run begins with. How large an arena the call has had, as an index.
+    fn begin(&self, image: &Resident, bytes: usize, resumes: bool) -> Result<u8, CallError> {
         if resumes {
-            return self.read_suspended(image, bytes);
+            return self.begin_again(image, bytes);
         }
         prepare::read_request(&self.call_memory, bytes).map_err(CallError::NotARequest)?;
-        Ok(Origin::Request)
+        slab::restore(image);
+        Ok(Sizes::SMALLEST.arena)
     }
 
-    /// Writes what a call hears that is resumed into its record.
-    fn read_suspended(&self, image: &Resident, bytes: usize) -> Result<Origin, CallError> {
+    /// The same of a call that was put aside.
+    fn begin_again(&self, image: &Resident, bytes: usize) -> Result<u8, CallError> {
         let record = self.call_memory.call();
         let frame = self.call_memory.frame(bytes);
         let saved = Saved::read(frame, image, &self.call_memory).ok_or(CallError::NotItsState)?;
@@ -458,18 +443,12 @@ impl Executor {
                 body: saved.outcomes,
             };
         }
-        Ok(Origin::Suspended(saved))
-    }
-
-    /// Makes the image's data, and of a call that was put aside its arena, what the next run begins with.
-    fn place(&self, image: &Resident, origin: Origin) {
-        match origin {
-            Origin::Request => slab::restore(image),
-            Origin::Suspended(saved) => saved.restore(image, &self.call_memory),
-        }
+        saved.restore(image, &self.call_memory);
+        Ok(saved.size)
     }
 
     /// Runs the entry and comes back when the run has ended, however it ended.
+    #[inline(always)]
     fn run(&self, image: &Resident, sizes: Sizes) -> Ran {
         run_on_stack(&self.call_memory, sizes, image.entry, self.call_memory.call())
     }

@@ -38,6 +38,7 @@ impl Unfit {
 
 /// Status of a call that ended so; what it answered is appended to `frame`, which is empty. `response`
 /// was the function's to write.
+#[inline(always)]
 pub(crate) fn judge(
     call_memory: &CallMemory,
     size: u8,
@@ -88,6 +89,7 @@ fn of_header(call_memory: &CallMemory, size: u8, number: impl FnOnce(&ArenaHeade
 
 /// Writes the response's frame, if the response is one. Nothing is allocated: no frame is larger than
 /// what the executor reserved.
+#[inline(always)]
 fn answer(
     call_memory: &CallMemory,
     size: u8,

@@ -14,6 +14,9 @@
 //! wrote is wiped. A call that returns because it waits is put aside ([`Outcome::waits`]): its memory leaves with its
 //! outcome, is wiped as any other's, and comes back with [`Executor::resume`].
 //!
+//! What is marked `inline(always)` are the steps of every call that have several callers: by way of memory they would give each
+//! other what they hold in registers.
+//!
 //! Invariants:
 //! - INV-EXECUTOR-1: one executor in a process, which never leaves its thread; the record in `state` is
 //!   that executor's. Kept by `Executor` (not `Send`, one at a time).

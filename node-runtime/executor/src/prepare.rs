@@ -29,6 +29,7 @@ pub(crate) fn read_request(call_memory: &CallMemory, bytes: usize) -> Result<(),
 }
 
 /// Writes the rest of the call's record.
+#[inline(always)]
 pub(crate) fn write_record(
     call_memory: &CallMemory,
     image: &Resident,
@@ -55,6 +56,7 @@ fn bytes_of(limits: Limits) -> usize {
 }
 
 /// The next larger sizes, if the call ended for want of what it may have.
+#[inline(always)]
 pub(crate) fn outgrown(call_memory: &CallMemory, ran: &Ran, limits: Limits) -> Option<Sizes> {
     let Sizes { mut arena, mut stack } = ran.sizes;
     match ran.end {

@@ -10,6 +10,7 @@ use crate::{gate, keyed};
 
 /// Runs an entry on a stack of the call memory, with a function's rights, and comes back when it has
 /// ended, however it ended. Its budget has begun.
+#[inline(always)]
 pub(crate) fn run_on_stack(call_memory: &CallMemory, sizes: Sizes, entry: usize, call: *mut Call) -> Ran {
     let (stack, guard) = (call_memory.stack(sizes.stack), call_memory.stack_guard(sizes.stack));
     state::with(|state| {

@@ -10,6 +10,7 @@ static TABLE: AtomicPtr<AssetTable> = AtomicPtr::new(ptr::null_mut());
 
 /// Notes where the assets of this call lie. One that is resumed has it noted already, among its statics.
 #[cfg(feature = "hosted")]
+#[inline]
 pub(crate) fn note(table: *const AssetTable) {
     TABLE.store(table.cast_mut(), Ordering::Relaxed);
 }

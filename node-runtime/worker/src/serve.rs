@@ -149,14 +149,14 @@ impl Worker {
                 })
             })
         };
-        match (executor.enter(start, ring.watch_word(), &ask), broken.take()) {
-            (_, Some(error)) => return Err(error),
-            (Ok(mut ended), None) => {
-                ring.reply(&answer_of(&ended.outcome(), callees.borrow_mut().uses()))?;
-            }
-            (Err(CallError::NotResident), None) => ring.reply(&NOT_LOADED)?,
-            (Err(CallError::NotARequest(_)), None) => ring.reply(&NOT_A_REQUEST)?,
-            (Err(CallError::NotItsState), None) => ring.reply(&NOT_ITS_STATE)?,
+        match executor.enter(start, ring.watch_word(), &ask) {
+            Ok(mut ended) => match broken.take() {
+                Some(error) => return Err(error),
+                None => ring.reply(&answer_of(&ended.outcome(), callees.borrow_mut().uses()))?,
+            },
+            Err(CallError::NotResident) => ring.reply(&NOT_LOADED)?,
+            Err(CallError::NotARequest(_)) => ring.reply(&NOT_A_REQUEST)?,
+            Err(CallError::NotItsState) => ring.reply(&NOT_ITS_STATE)?,
         }
         callees.borrow_mut().forget();
         // Nobody waits: the time to clear away what the next call would have to.

@@ -122,3 +122,20 @@ fn what_the_compiler_was_promised_about_addresses_holds() {
         assert_eq!(fixture.ok("aligned"), "0 7");
     }
 }
+
+/// A worker fetches 34 lines of an image ahead of a call, and the function's own entry needs most of them. Behind that lies what nearly
+/// every call runs of the allocator.
+#[test]
+fn what_every_call_runs_of_the_shim_is_small() {
+    const LINES_MAX: u64 = 16;
+    let map = toolchain::map_of_tenant();
+    // Address · address in the file · size · alignment · name, the numbers in base 16.
+    let end_of = |name: &str| {
+        let line = map.lines().find(|line| line.ends_with(name)).unwrap_or_else(|| panic!("no {name}"));
+        let number = |text: &str| u64::from_str_radix(text, 16).expect("a number");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        number(words[0]) + number(words[2])
+    };
+    let bytes = end_of("__rustc::__rust_dealloc") - end_of(" mfaas_entry_v1");
+    assert!(bytes <= LINES_MAX * LINE_BYTES as u64, "{bytes} bytes");
+}

@@ -24,6 +24,14 @@ pub(crate) fn tenant() -> &'static [u8] {
     IMAGE.get_or_init(|| ready("tenant").unwrap_or_else(|| Functions::rewritten("tenant").build_tenant()))
 }
 
+/// What the linker says about where everything lies in that image.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn map_of_tenant() -> String {
+    let functions = Functions::rewritten("mapped");
+    functions.build_tenant_image();
+    String::from_utf8(functions.take("libfunction.map")).expect("text")
+}
+
 /// The image of `tests/functions/hostile.rs`.
 #[allow(dead_code, reason = "of the test programs that share this file one does not ask")]
 pub(crate) fn hostile() -> &'static [u8] {
@@ -153,9 +161,13 @@ impl Functions {
     }
 
     fn build_tenant(&self) -> Vec<u8> {
+        self.build_tenant_image();
+        self.take("libfunction.so")
+    }
+
+    fn build_tenant_image(&self) {
         self.rustc(&function("tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
         succeeded("function", &self.link_with_shim());
-        self.take("libfunction.so")
     }
 
     /// Links the crate `tenant` with the shim, as the builder does.
