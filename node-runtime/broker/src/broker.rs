@@ -79,7 +79,7 @@ pub(crate) struct Broker {
     pub(crate) volumes: Option<VolumeStore>,
     /// The servers that functions may ask, if this broker is told of any.
     pub(crate) outbound: Option<Outbound>,
-    /// Where operations run that keep a processor busy: TLS, copies of objects. All others run one at a time, on the thread that
+    /// Where operations run that keep a processor busy: TLS, copies of whole objects. All others run one at a time, on the thread that
     /// reads what nodes ask.
     pub(crate) parallel: Handle,
     pub(crate) turns: AllTurns,

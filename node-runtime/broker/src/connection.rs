@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use mfaas_abi::ObjectRequest;
+use mfaas_blobs::Blobs;
 use mfaas_broker_protocol::{
     Caller, CommitResult, FromBroker, HEAD_BYTES, Hello, PROTOCOL, ProtocolError, ToBroker, decode, encode,
     message_bytes,
@@ -140,6 +142,7 @@ impl Node {
             }
         };
         let (broker, call, outgoing) = (Arc::clone(&self.broker), Arc::clone(call), self.outgoing.clone());
+        let is_busy = keeps_busy(&operation, broker.objects.as_ref().is_some_and(Blobs::is_directory));
         let turn = call.queue().await;
         let operated = async move {
             let data = turn.await;
@@ -147,14 +150,11 @@ impl Node {
                 tell(&outgoing, (number, id), kind, answered, came).await;
             }
         };
-        match kind {
-            ResourceKind::Object | ResourceKind::Http => self.broker.parallel.spawn(operated),
-            ResourceKind::Kv
-            | ResourceKind::Volume
-            | ResourceKind::Cache
-            | ResourceKind::Secret
-            | ResourceKind::Asset => tokio::spawn(operated),
-        };
+        if is_busy {
+            self.broker.parallel.spawn(operated);
+        } else {
+            tokio::spawn(operated);
+        }
     }
 
     /// An operation has come; or why it is too much.
@@ -237,6 +237,21 @@ impl Node {
         for call in numbers.into_iter().filter_map(|number| self.end(number)).collect::<Vec<_>>() {
             self.forget(call);
         }
+    }
+}
+
+/// Whether an operation keeps a processor busy: TLS does, and what copies a whole object; a piece of a file does not.
+fn keeps_busy(operation: &Operation, are_objects_files: bool) -> bool {
+    match operation.kind {
+        ResourceKind::Http => true,
+        ResourceKind::Object => {
+            !are_objects_files || ObjectRequest::decode(&operation.request).is_none_or(|asked| asked.writes())
+        }
+        ResourceKind::Kv
+        | ResourceKind::Volume
+        | ResourceKind::Cache
+        | ResourceKind::Secret
+        | ResourceKind::Asset => false,
     }
 }
 

@@ -337,6 +337,11 @@ impl Blobs {
         stored.and(removed)
     }
 
+    /// Whether it is a directory: nothing is encrypted on the way to it.
+    pub fn is_directory(&self) -> bool {
+        matches!(self.kind, Kind::Directory(_))
+    }
+
     /// The error of a store that has not answered for that long.
     pub fn silent(&self, waited: Duration) -> BlobError {
         let reason = format!("no answer within {} s", waited.as_secs());

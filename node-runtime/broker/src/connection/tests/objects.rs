@@ -327,3 +327,28 @@ async fn a_store_that_is_away_or_another_one_is_our_fault_and_no_data_is_lost() 
     let (call, _) = node.begin("acme").await;
     assert_eq!(node.object(call, READ, &request).await, Err(1205));
 }
+
+#[test]
+fn what_copies_whole_objects_or_encrypts_runs_on_threads_of_its_own() {
+    let operation = |kind, request: &ObjectRequest<'_>| Operation {
+        id: 1,
+        resource: "photos".parse().unwrap(),
+        kind,
+        access: DataAccess::Write,
+        secrets: Vec::new(),
+        request: request.encode(0).split_off(size_of::<u32>()),
+    };
+    let read = ObjectRequest::Read { name: b"a", offset: 0, bytes: 1 };
+    let put = ObjectRequest::Put { name: b"a", upload: None, bytes: b"b" };
+    for (kind, request, are_files, is_busy) in [
+        (ResourceKind::Object, &read, true, false),
+        (ResourceKind::Object, &read, false, true),
+        (ResourceKind::Object, &put, true, true),
+        (ResourceKind::Kv, &put, false, false),
+        (ResourceKind::Http, &read, true, true),
+    ] {
+        assert_eq!(keeps_busy(&operation(kind, request), are_files), is_busy, "{kind} {request:?}");
+    }
+    let nothing = Operation { request: vec![99], ..operation(ResourceKind::Object, &read) };
+    assert!(keeps_busy(&nothing, true));
+}
