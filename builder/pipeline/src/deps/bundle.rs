@@ -51,6 +51,8 @@ sources![
     "sdk/src/volume.rs",
     "sdk/src/waiting.rs",
     "shim/src/arena.rs",
+    "shim/src/arena/large.rs",
+    "shim/src/arena/room.rs",
     "shim/src/assets.rs",
     "shim/src/block_on.rs",
     "shim/src/bounded.rs",
