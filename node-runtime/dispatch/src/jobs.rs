@@ -50,6 +50,8 @@ pub(crate) struct Job {
     pub(crate) again: bool,
     /// It was suspended, and what it was by then cannot be run twice.
     pub(crate) has_waited: bool,
+    /// An open job made it.
+    pub(crate) is_child: bool,
     /// What its tenant was charged when it started, in microseconds.
     pub(crate) charged_us: u32,
 }

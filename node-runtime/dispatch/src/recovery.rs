@@ -5,7 +5,7 @@
 //! where the worker ran nothing else in its life. Otherwise it makes suspects of those that it ran
 //! last: each runs in a worker of its own for a while, where the next crash names its author.
 //! A job that died with its worker, or stood behind one that did, is run again only if its
-//! function says that a call may run twice, and once.
+//! function says that a call may run twice, or an open job made it, and once.
 
 use crate::functions::{Functions, Gate, Phase};
 use crate::jobs::Job;
@@ -223,8 +223,10 @@ impl Scheduler {
     }
 }
 
-/// What has waited is not what the caller sent, and what its function left with the node is not to be had twice.
+/// What has waited is not what the caller sent, and what its function left with the node is not to be had twice. Of what has not,
+/// only its caller could tell two runs apart; one that made it is part of the same call.
 fn may_run_again(functions: &Functions, job: &Job) -> bool {
     let known = &functions[job.function];
-    known.idempotent && known.banned == 0 && known.gate == Gate::Open && !job.again && !job.has_waited
+    let is_harmless = (known.idempotent || job.is_child) && !job.has_waited;
+    is_harmless && known.banned == 0 && known.gate == Gate::Open && !job.again
 }

@@ -137,6 +137,7 @@ impl Scheduler {
         let parent = self.jobs.find(parent).ok_or(Refusal::DeadlinePassed)?;
         let job = self.accept(now, function, self.jobs.get(parent).ends, commands)?;
         if let Some(index) = self.jobs.find(job) {
+            self.jobs.get_mut(index).is_child = true;
             self.give_up_if_abandoned(self.jobs.get(index).pool, commands);
         }
         Ok(job)
@@ -168,6 +169,7 @@ impl Scheduler {
             next: NONE,
             place: Place::InWorker,
             again: false,
+            is_child: false,
             has_waited: false,
             charged_us: 0,
         };

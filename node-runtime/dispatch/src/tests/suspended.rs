@@ -289,6 +289,34 @@ fn a_call_that_another_one_makes_is_within_what_that_one_may() {
     assert!(scheduler.is_idle());
 }
 
+/// The call that made it waits, and has heard nothing of the first run.
+#[test]
+fn a_call_that_another_one_made_runs_again_once_if_its_worker_dies() {
+    let mut scheduler = serving(1);
+    let parent = one_suspended(&mut scheduler);
+    let mut commands = Commands::new();
+    let made = scheduler.submit_child(Moment(20), parent, FunctionId(2), &mut commands).unwrap();
+    assert_eq!(starts(&commands), [(worker(0, 1), made)]);
+    let commands = died(&mut scheduler, 30, 0, 1);
+    assert_eq!(answers(&commands), []);
+    // By itself: the worker may have died of it.
+    let &[(alone, _)] = &spawns(&commands)[..] else { panic!("{commands:?}") };
+    assert_eq!(starts(&ready(&mut scheduler, 40, &commands)), [(alone, made)]);
+    let commands = with(|commands| scheduler.worker_died(Moment(50), alone, commands));
+    assert_eq!(answers(&commands), [(made, Outcome::Lost)]);
+}
+
+/// It may have asked for something.
+#[test]
+fn a_call_that_another_one_made_and_that_has_waited_is_lost_with_its_worker() {
+    let mut scheduler = serving(1);
+    let parent = one_suspended(&mut scheduler);
+    let made = scheduler.submit_child(Moment(20), parent, FunctionId(2), &mut Commands::new()).unwrap();
+    assert!(suspended(&mut scheduler, 30, 0, made, 9).is_empty());
+    assert_eq!(starts(&resume(&mut scheduler, 40, made)).len(), 1);
+    assert_eq!(answers(&died(&mut scheduler, 50, 0, 1)), [(made, Outcome::Lost)]);
+}
+
 /// What nobody is left to run is lost, also if it came while the node stopped.
 #[test]
 fn a_call_that_is_made_when_no_worker_is_left_is_lost() {

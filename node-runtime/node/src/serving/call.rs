@@ -58,9 +58,10 @@ pub(crate) struct Parent {
     /// Calls that wait for each other, this one among them.
     pub(crate) depth: u32,
     pub(crate) lineage: Lineage,
-    /// Among the calls of its tenant, if the function is another tenant's: then what this one does is its own, and no part of the call
-    /// that made it.
-    pub(crate) foreign: Option<Place>,
+    /// The function is another tenant's: what this one does is its own, and no part of the call that made it.
+    pub(crate) is_foreign: bool,
+    /// Among those that are open of its caller.
+    pub(crate) _place: Place,
 }
 
 /// A call among those that made it.
@@ -119,7 +120,7 @@ impl Reply {
 
     /// The call that what this one does is part of, if it is.
     pub(crate) fn joined(&self) -> Option<&Parent> {
-        self.parent().filter(|parent| parent.foreign.is_none())
+        self.parent().filter(|parent| !parent.is_foreign)
     }
 
     /// Whether nobody waits any more.

@@ -11,6 +11,7 @@ use mfaas_rules::codes;
 use super::call::NotBegun;
 use super::table::Served;
 use crate::function_tree::Name;
+use crate::image::ImageKey;
 use crate::limiter::{Limiter, Place, Share};
 
 const NOT_SERVED: NotBegun = NotBegun::new(
@@ -21,8 +22,21 @@ const USED_UP: NotBegun = NotBegun::new(
     codes::MF0818,
     "the tenant's calls a second, or calls at a time, of this function of another tenant are used up",
 );
+const TOO_MANY: NotBegun =
+    NotBegun::new(codes::MF0818, "as many calls of that function as the caller may have at a time are open");
 
-/// The live version of each function, and how much each tenant calls of those of others.
+/// A call that a function makes of another one.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    /// The version that answers it.
+    pub(super) served: Arc<Served>,
+    /// Among those that are open.
+    pub(super) place: Place,
+    /// Whether it is another tenant's.
+    pub(super) is_foreign: bool,
+}
+
+/// The live version of each function, and how much each function calls of others, and each tenant of those of other tenants.
 #[derive(Debug, Default)]
 pub(crate) struct Callees {
     live: RwLock<HashMap<Name, Arc<Served>>>,
@@ -31,7 +45,8 @@ pub(crate) struct Callees {
 }
 
 impl Callees {
-    /// Of functions of other tenants each tenant gets `share` of each.
+    /// Of functions of other tenants each tenant gets `share` of each; of those of its own tenant each function has as many calls
+    /// open at a time.
     pub(crate) fn new(share: Share) -> Self {
         Self { share, ..Self::default() }
     }
@@ -45,21 +60,24 @@ impl Callees {
         }
     }
 
-    /// The version that a function of `caller` means, and a place among the calls of its tenant if it is another tenant's.
-    pub(super) fn find(
-        &self,
-        caller: &TenantName,
-        callee: &CalleeName,
-    ) -> Result<(Arc<Served>, Option<Place>), NotBegun> {
+    /// The version that a function of `caller` means.
+    pub(super) fn find(&self, caller: &TenantName, callee: &CalleeName) -> Result<Arc<Served>, NotBegun> {
         let name = (callee.tenant_for(caller).clone(), callee.function.clone());
-        let served = {
-            let all = self.live.read().unwrap_or_else(PoisonError::into_inner);
-            all.get(&name).filter(|served| served.lets_in(caller)).cloned().ok_or(NOT_SERVED)?
-        };
-        if name.0 == *caller {
-            return Ok((served, None));
-        }
-        let place = self.limiter.take(&(caller, &name), self.share).map_err(|_| USED_UP)?;
-        Ok((served, Some(place)))
+        let all = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&name).filter(|served| served.lets_in(caller)).cloned().ok_or(NOT_SERVED)
+    }
+
+    /// A function calls another one.
+    pub(super) fn enter(&self, caller: &ImageKey, callee: &CalleeName) -> Result<Entered, NotBegun> {
+        let served = self.find(&caller.tenant, callee)?;
+        let called = (&served.key.tenant, &served.key.function);
+        let is_foreign = served.key.tenant != caller.tenant;
+        let place = if is_foreign {
+            self.limiter.take(&(&caller.tenant, called), self.share).map_err(|_| USED_UP)
+        } else {
+            let share = Share { rate: u32::MAX, ..self.share };
+            self.limiter.take(&(&caller.tenant, &caller.function, called), share).map_err(|_| TOO_MANY)
+        }?;
+        Ok(Entered { served, place, is_foreign })
     }
 }

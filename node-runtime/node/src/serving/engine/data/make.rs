@@ -12,6 +12,7 @@ use mfaas_rules::codes;
 use super::{Asked, DataCall, DataCalls, NO_BINDING, TRACE_HEADER, trace_header};
 use crate::image::ImageKey;
 use crate::serving::call::{CALLER, NotBegun, Parent, Reply};
+use crate::serving::callees::Entered;
 use crate::serving::intake::Call;
 use crate::serving::table::Served;
 
@@ -34,7 +35,7 @@ impl DataCalls {
         if !is_own || call.reply.parent().map_or(0, |parent| parent.depth) >= CALL_DEPTH_MAX {
             return None;
         }
-        let (served, _) = self.callees.find(&key.tenant, function).ok()?;
+        let served = self.callees.find(&key.tenant, function).ok()?;
         let trace = data.trace.get_or_insert_with(|| trace_header(&call.frame));
         let mut head = request_of(key, trace.as_deref(), &[]).ok()?;
         head.truncate(head.len() - size_of::<u32>());
@@ -51,14 +52,14 @@ impl DataCalls {
     ) -> Result<Call, NotBegun> {
         let Asked { id: operation, operation: request, waits } = asked;
         let key = &call.served.key;
-        let (place, body) = split_binding(&request).ok_or(NO_BINDING)?;
+        let (binding, body) = split_binding(&request).ok_or(NO_BINDING)?;
         let function =
-            call.served.bindings.get(place as usize).and_then(Binding::function).ok_or(NO_BINDING)?;
+            call.served.bindings.get(binding as usize).and_then(Binding::function).ok_or(NO_BINDING)?;
         let depth = call.reply.parent().map_or(0, |parent| parent.depth) + 1;
         if depth > CALL_DEPTH_MAX {
             return Err(NotBegun::new(codes::MF1211, "16 functions wait for each other already"));
         }
-        let (served, foreign) = self.callees.find(&key.tenant, function)?;
+        let Entered { served, place, is_foreign } = self.callees.enter(key, function)?;
         if served.terms.class != call.served.terms.class {
             return Err(NotBegun::new(codes::MF1210, "the function is of another class than its caller"));
         }
@@ -68,14 +69,14 @@ impl DataCalls {
             Binding::Resource(binding) => binding.kind.is_of_broker(),
             Binding::Function(_) => true,
         });
-        if foreign.is_none() && reaches_broker && data.at_broker.is_none() {
+        if !is_foreign && reaches_broker && data.at_broker.is_none() {
             // Where it cannot be reached the other one hears of that if it asks for anything.
             data.at_broker = self.begin(job, call).ok();
         }
         let connection = data.at_broker.as_ref().map(|at_broker| at_broker.connection);
         let waits = waits.unwrap_or_default();
         let lineage = data.lineage(call).clone();
-        let parent = Parent { job, operation, connection, waits, depth, lineage, foreign };
+        let parent = Parent { job, operation, connection, waits, depth, lineage, is_foreign, _place: place };
         let (reply, (reruns, earlier)) = (Reply::Parent(Box::new(parent)), Default::default());
         Ok(Call { served, frame, since: ticks(), wait_us_max: None, reply, reruns, earlier })
     }

@@ -9,6 +9,7 @@ use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
 use super::calls::{make, next_of_rank, public, response};
 use super::data::{Side, TestBroker, ask, ask_for, binding, ended, granted, heard, orders};
 use super::*;
+use crate::limiter::{Limiter, Share};
 use crate::serving::call::{Lineage, Parent, Reply};
 
 /// Places of bindings.
@@ -227,7 +228,8 @@ fn a_call_is_awaited_by_all_that_made_it() {
         waits: Arc::downgrade(waits),
         depth: 1,
         lineage: Lineage::of(of),
-        foreign: None,
+        is_foreign: false,
+        _place: Limiter::default().take(&0, Share::default()).unwrap(),
     };
     let [root_waits, child_waits] = [Arc::new(()), Arc::new(())];
     let of_root = parent(None, &root_waits);

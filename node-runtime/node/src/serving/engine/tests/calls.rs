@@ -8,6 +8,8 @@ use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
 use super::data::{Side, TestBroker, ask, ended, granted, heard, orders};
 use super::waits::put_aside;
 use super::*;
+use crate::limiter::Share;
+use crate::serving::Callees;
 
 /// The places of what `acme/hello` binds.
 const DATA: u32 = 0;
@@ -40,7 +42,11 @@ fn rank() -> VerifiedImage {
 
 /// A node that serves both, and its connection to the broker.
 async fn stage(broker: &TestBroker) -> (Stage, Side) {
-    let stage = Stage::with(broker.services()).await;
+    stage_with(broker, broker.services()).await
+}
+
+async fn stage_with(broker: &TestBroker, services: NodeServices) -> (Stage, Side) {
+    let stage = Stage::with(services).await;
     let side = broker.accept();
     assert_eq!(stage.define_image(hello(), 7).await, []);
     assert_eq!(stage.define_image(rank(), 8).await, []);
@@ -159,6 +165,34 @@ async fn functions_wait_for_each_other_so_deep_and_no_deeper() {
 }
 
 /// Its own budget, what is left of its callers', and what it takes is theirs.
+/// However many calls it has itself: others of its tenant find room.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_has_no_more_calls_of_another_one_open_than_its_share() {
+    let broker = TestBroker::new();
+    let share = Share { rate: 1, concurrency: 1 };
+    let services = NodeServices { callees: Arc::new(Callees::new(share)), ..broker.services() };
+    let (stage, _side) = stage_with(&broker, services).await;
+    let (mut end, _fd, _child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    let rank = with_binding(RANK, b"");
+    let made = Record { id: 1, code: OperationKind::Call as u32, bytes: &rank };
+    put_aside(&mut end, &[made, Record { id: 2, ..made }], b"", 10);
+    assert_eq!(heard(&mut end)[0].1, codes::MF0818.number(), "the second, while the first waits");
+    put_aside(&mut end, &[], b"", 10);
+    for id in 3..6 {
+        next_of_rank(&mut end);
+        reply(&mut end, &response(200, b""));
+        assert_eq!(heard(&mut end)[0].1, DONE, "what has ended counts no more, and none counts for a second");
+        make(&mut end, RANK, id, b"", 10);
+    }
+    next_of_rank(&mut end);
+    reply(&mut end, &response(200, b""));
+    heard(&mut end);
+    reply(&mut end, b"done");
+    ended(call).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_runs_on_the_budget_of_those_that_made_it() {
     let broker = TestBroker::new();
