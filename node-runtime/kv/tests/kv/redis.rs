@@ -213,6 +213,7 @@ async fn an_audit_record_leaves_the_outbox_once_wherever_its_way_is_cut() {
 /// Lets the way be cut at many points, where what moves them is dropped, as if its process was killed: how many there should be.
 async fn move_with_cuts(world: &World, relay: &Relay, stores: &Stores) -> usize {
     const POINTS: usize = 60;
+    const MEASURED: usize = 5;
     let write = async || {
         let mut call = world.call();
         call.put("a", "1");
@@ -221,10 +222,14 @@ async fn move_with_cuts(world: &World, relay: &Relay, stores: &Stores) -> usize 
     };
     write().await;
     stores.move_audit().await.unwrap();
-    write().await;
-    let before = relay.passed();
-    stores.move_audit().await.unwrap();
-    let bytes = relay.passed() - before;
+    // On a busy machine one of them may have to connect anew, and passes more.
+    let mut bytes = i64::MAX;
+    for _ in 0..MEASURED {
+        write().await;
+        let before = relay.passed();
+        stores.move_audit().await.unwrap();
+        bytes = bytes.min(relay.passed() - before);
+    }
     let mut cuts = 0;
     for number in 0..POINTS {
         write().await;
@@ -245,7 +250,7 @@ async fn move_with_cuts(world: &World, relay: &Relay, stores: &Stores) -> usize 
         relay.lift();
     }
     assert!(cuts > POINTS / 2, "only {cuts} of {POINTS}, of {bytes} bytes");
-    2 * (POINTS + 2)
+    2 * (1 + MEASURED + POINTS)
 }
 
 /// Several brokers move at the same time.
