@@ -61,6 +61,15 @@ pub(super) fn make(end: &mut WorkerEnd, place: u32, id: u32, body: &[u8], cpu_us
     put_aside(end, &[Record { id, code: OperationKind::Call as u32, bytes }], b"state", cpu_us);
 }
 
+/// Calls it twice at the same time, where one call may be open: the second is refused at once, while the first waits.
+pub(super) fn make_one_too_many(end: &mut WorkerEnd, place: u32) {
+    let bytes = &*with_binding(place, b"");
+    let made = Record { id: 1, code: OperationKind::Call as u32, bytes };
+    put_aside(end, &[made, Record { id: 2, ..made }], b"", 10);
+    assert_eq!(heard(end)[0].1, codes::MF0818.number());
+    put_aside(end, &[], b"", 10);
+}
+
 pub(super) fn response(status: u16, body: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_response(&mut frame, status, [], body).unwrap();
@@ -164,7 +173,6 @@ async fn functions_wait_for_each_other_so_deep_and_no_deeper() {
     ended(call).await.unwrap();
 }
 
-/// Its own budget, what is left of its callers', and what it takes is theirs.
 /// However many calls it has itself: others of its tenant find room.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_has_no_more_calls_of_another_one_open_than_its_share() {
@@ -175,11 +183,7 @@ async fn a_function_has_no_more_calls_of_another_one_open_than_its_share() {
     let (mut end, _fd, _child) = stage.worker();
     let call = stage.call();
     next(&mut end);
-    let rank = with_binding(RANK, b"");
-    let made = Record { id: 1, code: OperationKind::Call as u32, bytes: &rank };
-    put_aside(&mut end, &[made, Record { id: 2, ..made }], b"", 10);
-    assert_eq!(heard(&mut end)[0].1, codes::MF0818.number(), "the second, while the first waits");
-    put_aside(&mut end, &[], b"", 10);
+    make_one_too_many(&mut end, RANK);
     for id in 3..6 {
         next_of_rank(&mut end);
         reply(&mut end, &response(200, b""));
@@ -193,6 +197,7 @@ async fn a_function_has_no_more_calls_of_another_one_open_than_its_share() {
     ended(call).await.unwrap();
 }
 
+/// Its own budget, what is left of its callers', and what it takes is theirs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_runs_on_the_budget_of_those_that_made_it() {
     let broker = TestBroker::new();

@@ -1,13 +1,12 @@
 //! Calls of functions of other tenants: who is let in, how often, and whose it is what they do.
 
+use mfaas_abi::DONE;
 use mfaas_abi::frame::RequestFrame;
-use mfaas_abi::{DONE, OperationKind, Record, with_binding};
 use mfaas_broker_protocol::{CommitResult, ToBroker};
 use mfaas_ident::{Binding, FunctionBinding};
 
-use super::calls::{data, make, public, replied, response};
+use super::calls::{data, make, make_one_too_many, public, replied, response};
 use super::data::{Side, TestBroker, ask, ended, granted, heard};
-use super::waits::put_aside;
 use super::*;
 use crate::limiter::Share;
 use crate::serving::Callees;
@@ -145,12 +144,7 @@ async fn a_tenant_has_no_more_calls_of_a_function_of_another_one_than_its_share(
     let (mut end, _fd, _child) = stage.worker();
     let call = stage.call();
     next(&mut end);
-    let pay = with_binding(PAY, b"");
-    let made = Record { id: 1, code: OperationKind::Call as u32, bytes: &pay };
-    put_aside(&mut end, &[made, Record { id: 2, ..made }], b"", 10);
-    // The second is refused at once, while the first waits for the worker.
-    assert_eq!(heard(&mut end)[0].1, codes::MF0818.number());
-    put_aside(&mut end, &[], b"", 10);
+    make_one_too_many(&mut end, PAY);
     next_of_pay(&mut end);
     reply(&mut end, &response(200, b""));
     assert_eq!(heard(&mut end), [(1, DONE, replied(200, b""))]);
