@@ -1,4 +1,4 @@
-//! Large blocks: rounded up by a sixteenth at most, and not if there is no room for that, so that a buffer may fill the room. What
+//! Large blocks: rounded up by a sixteenth at most, and not if there is no room for that, so that a buffer may fill the arena. What
 //! they hold stands in the grain before them.
 //!
 //! None of it is a method of the arena, whose code the linker script puts first in an image.
