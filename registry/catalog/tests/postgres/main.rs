@@ -7,6 +7,7 @@ mod bans;
 mod baseline;
 mod builders;
 mod builds;
+mod call_graph;
 mod call_keys;
 mod call_tokens;
 mod certificates;

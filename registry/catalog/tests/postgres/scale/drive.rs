@@ -102,6 +102,8 @@ async fn registry(world: &World) {
         ran(world.server.version(&tenant, &one, VersionNumber::new(10).unwrap()).await);
         ran(world.server.trace_of_version(&tenant, &one, VersionNumber::new(10).unwrap()).await);
         ran(world.server.aliases(&tenant, &one).await);
+        ran(world.server.call_graph(&tenant, &one, 201).await);
+        ran(world.server.direct_callers(&tenant, &one, 2_001, PAGE).await);
         for of in [None, Some(&one)] {
             let found = world.server.deployments(&tenant, of, None, PAGE).await.unwrap();
             let before = found.last().map(|found| found.created_at);
