@@ -19,6 +19,7 @@ mod file;
 mod form;
 mod frame;
 mod function;
+mod graph;
 mod history;
 mod hotspots;
 mod isolation;

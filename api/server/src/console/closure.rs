@@ -10,17 +10,11 @@ use mfaas_ident::CrateName;
 use mfaas_rules::crate_facts::UnsafeCode;
 
 use super::allowlist::{Chip, chips};
+use super::graph::{self, Edge, Graph, Node};
 use super::rows::line;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::state::App;
-
-/// What a letter of the graph takes in its monospaced fonts, at most, in units of the drawing.
-const LETTER: usize = 9;
-/// Height of a box, and between two; width of the way between two layers.
-const BOX: usize = 44;
-const GAP: usize = 16;
-const WAY: usize = 64;
 
 /// A version of a crate with everything that it needs.
 pub(super) struct Closure {
@@ -38,36 +32,6 @@ pub(super) struct Needed {
     pub(super) chips: Vec<Chip>,
     /// The ends of its arrows.
     pub(super) needs: String,
-}
-
-/// The drawing.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Graph {
-    pub(super) width: usize,
-    pub(super) height: usize,
-    pub(super) boxes: Vec<Node>,
-    pub(super) arrows: Vec<Arrow>,
-}
-
-/// A crate in it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) name: String,
-    pub(super) label: String,
-    /// What is to be known of it, in words.
-    pub(super) marks: String,
-    /// How its border looks.
-    pub(super) class: &'static str,
-    pub(super) x: usize,
-    pub(super) y: usize,
-    pub(super) width: usize,
-}
-
-/// From the right of a box to the left of another.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Arrow {
-    pub(super) from: (usize, usize),
-    pub(super) to: (usize, usize),
 }
 
 /// The closures of those versions that the page has decisions about.
@@ -109,7 +73,8 @@ fn draw(members: &[CrateClosure], known: &BTreeMap<String, KnownFacts>) -> Closu
     Closure {
         version: members.first().map(|root| line(&root.of.version.to_string())).unwrap_or_default(),
         rows: members.iter().enumerate().map(needed).collect(),
-        graph: is_drawn.then(|| graph(members, &edges, known)),
+        graph: is_drawn
+            .then(|| graph::drawn(members.iter().map(|member| node(member, known)).collect(), &edges)),
         too_large,
     }
 }
@@ -120,7 +85,7 @@ fn label(member: &CrateClosure) -> String {
 
 /// Who needs whom, without what follows from other edges. Whoever needs a crate needs more than that crate does, so that
 /// no closure, whatever it says, has a circle.
-fn edges(members: &[CrateClosure]) -> Vec<(usize, usize)> {
+fn edges(members: &[CrateClosure]) -> Vec<Edge> {
     let needs = |from: usize, to: usize| {
         let (from, to) = (&members[from], &members[to]);
         from.needs.len() > to.needs.len() && from.needs.contains(&to.of)
@@ -132,54 +97,15 @@ fn edges(members: &[CrateClosure]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The longest way from the crate itself to each, in arrows.
-fn layers(members: &[CrateClosure], edges: &[(usize, usize)]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..members.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(members[*at].needs.len()));
-    let mut layers = vec![0; members.len()];
-    for at in order {
-        for (_, to) in edges.iter().filter(|(from, _)| *from == at) {
-            layers[*to] = layers[*to].max(layers[at] + 1);
-        }
-    }
-    layers
-}
-
-fn graph(members: &[CrateClosure], edges: &[(usize, usize)], known: &BTreeMap<String, KnownFacts>) -> Graph {
-    let layers = layers(members, edges);
-    let deepest = layers.iter().copied().max().unwrap_or(0);
-    let mut boxes: Vec<Node> = members.iter().map(|member| node(member, known)).collect();
-    let (mut x, mut height) = (GAP, 0);
-    for layer in 0..=deepest {
-        let of_layer = || (0..members.len()).filter(|at| layers[*at] == layer);
-        let width = of_layer().map(|at| boxes[at].width).max().unwrap_or(0);
-        let mut y = GAP;
-        for at in of_layer() {
-            (boxes[at].x, boxes[at].y, boxes[at].width) = (x, y, width);
-            y += BOX + GAP;
-        }
-        height = height.max(y);
-        x += width + WAY;
-    }
-    let arrow = |(from, to): &(usize, usize)| {
-        let (from, to) = (&boxes[*from], &boxes[*to]);
-        Arrow { from: (from.x + from.width, from.y + BOX / 2), to: (to.x, to.y + BOX / 2) }
-    };
-    let arrows = edges.iter().map(arrow).collect();
-    Graph { width: x - WAY + GAP, height, boxes, arrows }
-}
-
 fn node(member: &CrateClosure, known: &BTreeMap<String, KnownFacts>) -> Node {
     let facts = known.get(&member.of.checksum);
-    let marks = marks(facts);
-    let label = label(member);
-    let letters = label.chars().count().max(marks.chars().count());
-    let class = match facts.map(|facts| facts.unsafe_code) {
-        Some(UnsafeCode::None) => "safe",
-        Some(UnsafeCode::Counted) => "unsafe",
-        Some(UnsafeCode::Unknown) | None => "unknown",
+    let (class, is_double) = match facts.map(|facts| facts.unsafe_code) {
+        Some(UnsafeCode::None) => ("safe", false),
+        Some(UnsafeCode::Counted) => ("unsafe", true),
+        Some(UnsafeCode::Unknown) | None => ("unknown", false),
     };
-    Node { name: member.of.name.to_string(), label, marks, class, x: 0, y: 0, width: letters * LETTER + GAP }
+    let link = Some(format!("/crates/{}", member.of.name));
+    Node { is_double, link, ..Node::new(label(member), marks(facts), class) }
 }
 
 /// What the border says by its look, and what runs where the crate is built.

@@ -91,12 +91,12 @@ pub(crate) fn colourless(body: &str) -> String {
 }
 
 /// Every element that our templates write; `<noscript>` is on the page of a running deployment alone.
-const TAGS: &str = "!doctype a body br button caption code dd defs desc details div dl dt fieldset figcaption figure footer form h1 h2 h3 head header \
+const TAGS: &str = "!doctype a body br button caption code dd defs desc details div dl dt fieldset figcaption figure footer form g h1 h2 h3 head header \
     html input kbd label legend li line link main mark marker meta nav option p path pattern pre rect script section select span strong \
     summary svg table tbody td text textarea th thead title tr ul";
 const ATTRIBUTES: &str = "action aria-current aria-hidden aria-label aria-labelledby autocomplete charset checked class content d \
     data-hotspot data-state fill for height href html id lang marker-end markerHeight markerWidth max maxlength method min \
-    name nonce orient patternTransform patternUnits refX refY rel required role rows rx scope selected spellcheck src tabindex type value viewBox \
+    name nonce orient patternTransform patternUnits placeholder refX refY rel required role rows rx scope selected spellcheck src tabindex type value viewBox \
     width x x1 x2 y y1 y2";
 
 /// Every tag of a page is one that our templates write, with attributes that they write, and every address
