@@ -8,6 +8,7 @@
 mod allowlist;
 mod audit;
 mod call;
+mod call_graph;
 mod chart;
 mod charts;
 mod closure;

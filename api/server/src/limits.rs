@@ -318,6 +318,12 @@ pub const USAGE_ROWS_SHOWN_MAX: usize = 500;
 pub const CHART_NODES_MAX: usize = 24;
 /// Crates that the graph of a closure draws; more are only listed.
 pub const GRAPH_CRATES_MAX: usize = 60;
+/// Functions that a call graph draws; more are only listed.
+pub const GRAPH_FUNCTIONS_MAX: usize = 60;
+/// Functions that a call graph lists, each with the sixteen at most that it calls.
+pub const GRAPH_FUNCTIONS_LISTED_MAX: u32 = 200;
+/// Functions of a tenant that are asked whether they call one: as many as it may have by default.
+pub const CALLERS_LOOKED_AT_MAX: u32 = 2_000;
 /// How old the count of who uses which crate may be when the list of crates shows it, before it is made anew.
 pub const SITE_USE_LIFE: Duration = Duration::from_secs(10);
 /// Log lines that the console shows.

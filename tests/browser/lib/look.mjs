@@ -9,10 +9,10 @@ export async function look(page, elements, texts = []) {
 // Runs in the page.
 function inspect({ texts, elements }) {
   const known = new Set(elements);
-  // What our drawings are made of: nothing that moves, embeds, refers or runs.
-  const DRAWN = new Set(["svg", "rect", "title", "desc", "defs", "pattern", "line", "path", "text"]);
+  // What our drawings are made of: nothing that moves, embeds or runs. Where a link leads is looked at below.
+  const DRAWN = new Set(["svg", "rect", "title", "desc", "defs", "pattern", "line", "path", "text", "marker", "g", "a"]);
   const found = { strange: [], missing: [], shown: 0 };
-  const addresses = new Set(["href", "src", "action", "formaction", "data-events"]);
+  const addresses = new Set(["href", "xlink:href", "src", "action", "formaction", "data-events"]);
   const leadsHere = (value) => {
     try {
       return new URL(value, document.baseURI).origin === location.origin;

@@ -1,4 +1,4 @@
-//! The page of a function: who may call it, a form that does, its versions, what came of its uploads, its log.
+//! The page of a function: who may call it, a form that does, whom it calls, its versions, what came of its uploads, its log.
 
 use askama::Template;
 use axum::extract::State;
@@ -8,6 +8,7 @@ use mfaas_catalog::{Alias, CatalogError};
 use mfaas_ident::{Access, AliasName, FunctionName, Scope, TenantName};
 
 use super::call::{self, Answered, Asked, METHODS};
+use super::call_graph::{self, CallGraph};
 use super::form::SignedForm;
 use super::frame::{Frame, html, show as show_refusal};
 use super::nodes::BanRow;
@@ -30,13 +31,19 @@ struct FunctionPage {
     aliases: Vec<AliasRow>,
     versions: Vec<VersionRow>,
     deployments: Vec<DeploymentRow>,
-    schedules: Vec<ScheduleRow>,
-    triggers: Vec<TriggerRow>,
+    site_calls: SiteCalls,
     log: Vec<LogRow>,
     /// `None` if no version is live.
     callers: Option<Callers>,
     /// `None` for those who may issue no call token.
     call: Option<CallForm>,
+    call_graph: CallGraph,
+}
+
+/// When the site calls it by itself.
+struct SiteCalls {
+    schedules: Vec<ScheduleRow>,
+    triggers: Vec<TriggerRow>,
 }
 
 /// The form that calls the function, and what came of it.
@@ -96,21 +103,10 @@ async fn render(
     let versions = catalog.versions(tenant, &name, None, limits::CONSOLE_ROWS_MAX).await?;
     let log = catalog.logs_after(tenant, &name, 0, limits::CONSOLE_LOG_LINES_MAX).await?;
     let bans = catalog.bans(Some(tenant), Some(&name), limits::CONSOLE_ROWS_MAX).await?;
-    let schedules = match catalog.schedules(tenant, &name).await {
-        // It was deleted, or nothing of it was admitted yet.
-        Err(CatalogError::NotFound { .. }) => Vec::new(),
-        found => found?,
-    };
-    let triggers = match catalog.triggers(tenant, &name).await {
-        Err(CatalogError::NotFound { .. }) => Vec::new(),
-        found => trigger_views_if_known(app, found?).await,
-    };
-    let now = Utc::now();
-    let schedules = schedules.into_iter().map(|row| schedule_view(&name, row, now).into()).collect();
     let page = FunctionPage {
         call,
-        schedules,
-        triggers: triggers.into_iter().map(Into::into).collect(),
+        call_graph: call_graph::shown(app, tenant, &name).await?,
+        site_calls: site_calls(app, tenant, &name).await?,
         callers: callers(app, tenant, &name, &aliases).await?,
         frame: frame.at("functions"),
         bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),
@@ -122,6 +118,23 @@ async fn render(
         name,
     };
     html(&page, &page.frame.nonce)
+}
+
+async fn site_calls(app: &App, tenant: &TenantName, name: &FunctionName) -> Result<SiteCalls, Refusal> {
+    let schedules = match app.catalog.schedules(tenant, name).await {
+        // It was deleted, or nothing of it was admitted yet.
+        Err(CatalogError::NotFound { .. }) => Vec::new(),
+        found => found?,
+    };
+    let triggers = match app.catalog.triggers(tenant, name).await {
+        Err(CatalogError::NotFound { .. }) => Vec::new(),
+        found => trigger_views_if_known(app, found?).await,
+    };
+    let now = Utc::now();
+    Ok(SiteCalls {
+        schedules: schedules.into_iter().map(|row| schedule_view(name, row, now).into()).collect(),
+        triggers: triggers.into_iter().map(Into::into).collect(),
+    })
 }
 
 /// Who may call the version that is live.

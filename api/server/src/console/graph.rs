@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// What a letter takes in the monospaced fonts of the drawing, at most, in its units.
 const LETTER: usize = 9;
 /// Height of a box, as the template has it, and between two; width of the way between two layers.
-pub(super) const BOX: usize = 44;
+const BOX: usize = 44;
 const GAP: usize = 16;
 const WAY: usize = 64;
 
@@ -80,6 +80,11 @@ pub(super) fn drawn(mut boxes: Vec<Node>, edges: &[Edge]) -> Graph {
     }
     let arrows = edges.iter().map(|edge| arrow(&boxes, *edge, walk.back.contains(edge))).collect();
     Graph { width: x - WAY + margin, height: height - GAP + margin, boxes, arrows }
+}
+
+/// Whether following arrows leads to where it began, from some box.
+pub(super) fn has_cycle(boxes: usize, edges: &[Edge]) -> bool {
+    !Walk::new(boxes, edges).back.is_empty()
 }
 
 fn arrow(boxes: &[Node], (from, to): Edge, is_back: bool) -> Arrow {

@@ -6,6 +6,7 @@ mod allowlist;
 mod audit_archive;
 mod backup;
 mod browser;
+mod call_graph;
 mod callers;
 mod calls;
 mod charts;

@@ -6,7 +6,7 @@ use mfaas_catalog::{CrateClosure, KnownFacts};
 use mfaas_rules::LinkedCrate;
 use mfaas_rules::crate_facts::{CompilerVerdict, Count, GeigerCounts, KindFacts, UnsafeCode};
 
-use super::{Graph, draw, edges};
+use super::{Graph, draw, edges, graph};
 use crate::limits::GRAPH_CRATES_MAX;
 
 fn linked(name: &str) -> LinkedCrate {
@@ -50,6 +50,7 @@ fn a_closure_that_claims_a_circle_is_drawn_without_one() {
         [member("top", &["a", "b", "top"]), member("a", &["b", "a"]), member("b", &["a", "b", "top"])];
     let edges = edges(&members);
     assert_eq!(edges, [(0, 1), (2, 1)]);
+    assert!(!graph::has_cycle(members.len(), &edges));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::{BOX, Edge, GAP, Graph, Node, WAY, Walk, drawn};
+use super::{BOX, Edge, GAP, Graph, Node, WAY, Walk, drawn, has_cycle};
 
 fn boxes(count: usize) -> Vec<Node> {
     (0..count).map(|at| Node::new(format!("box {at}"), "a mark".to_owned(), "live")).collect()
@@ -59,7 +59,7 @@ fn every_graph_of_four_boxes_is_drawn_within_its_drawing() {
             .filter(|(bit, _)| graph >> bit & 1 == 1)
             .map(|(_, edge)| *edge)
             .collect();
-        assert_eq!(Walk::new(4, &edges).back.is_empty(), !is_cyclic(4, &edges), "{edges:?}");
+        assert_eq!(has_cycle(4, &edges), is_cyclic(4, &edges), "{edges:?}");
         let Graph { width, height, boxes, arrows } = drawn(boxes(4), &edges);
         let margin = if arrows.iter().any(|arrow| arrow.back.is_some()) { WAY } else { GAP };
         for (at, node) in boxes.iter().enumerate() {
