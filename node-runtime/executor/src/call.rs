@@ -24,6 +24,7 @@ use crate::state::{self, End};
 use crate::suspended::{self, Saved};
 use crate::{
     Clock, ExecutorError, Keys, bind, budget, gate, judge, keys, maps, memory, prepare, signals, window,
+    zeros,
 };
 
 /// Where functions run. One in a process; it cannot leave its thread.
@@ -466,7 +467,7 @@ impl Executor {
         self.inline_room.iter_mut().for_each(InlineRoom::forget_answer);
         self.message.wipe();
         let kept = self.frame.len().min(FRAME_BYTES_MAX);
-        self.frame[..kept].fill(0);
+        zeros::zero(&mut self.frame[..kept]);
         memory::clear_own(&mut self.frame[kept..]);
         self.frame.clear();
         state::with(|state| {

@@ -106,6 +106,7 @@ mod text;
 mod trial;
 mod window;
 mod writer;
+mod zeros;
 
 pub use assets::NamedAsset;
 pub use call::{ASK_NOBODY, AskHost, CallError, Ended, Executor, Outcome, Start};

@@ -8,6 +8,8 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use mfaas_abi::limits::LOG_BYTES_MAX;
 use mfaas_abi::{Level, log_entry_header};
 
+use crate::zeros;
+
 const DROPPED: &[u8] = b"further log lines were dropped";
 const HEADER_BYTES: usize = 3;
 /// Room kept at the end for the line that says that lines were dropped.
@@ -94,7 +96,7 @@ impl LogBuffer {
         // Records never shrink, so everything ever written lies below the length, but for one text
         // that was left between copy and count.
         let used = if self.len == 0 && self.open.is_none() { HEADER_BYTES } else { LOG_BYTES_MAX };
-        self.bytes[..used].fill(0);
+        zeros::zero(&mut self.bytes[..used]);
         self.len = 0;
         self.open = None;
         self.dropped = false;

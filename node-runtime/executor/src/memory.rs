@@ -21,7 +21,7 @@ use mfaas_ident::MemoryLimit;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 pub(crate) use crate::pages::{LINE_BYTES, PAGE_BYTES};
-use crate::{ExecutorError, STACK_BYTES, system, window};
+use crate::{ExecutorError, STACK_BYTES, system, window, zeros};
 
 /// Memory around arena and stack that nobody may touch. Wider than any frame of libm's, whose
 /// functions do not probe their stack.
@@ -143,14 +143,14 @@ impl Region {
             // SAFETY: INV-EXECUTOR-14.
             unsafe { clear_wide(bytes) }
         } else {
-            bytes.fill(0);
+            zeros::zero(bytes);
         }
     }
 
     /// Writes zeros over a range of the region that is mapped writable.
     pub(crate) fn zero(&self, range: Range<usize>) {
-        // SAFETY: INV-EXECUTOR-2. The caller names a writable range of ours.
-        unsafe { self.at(range.start).write_bytes(0, range.len()) };
+        // SAFETY: INV-EXECUTOR-2. The caller names a writable range of ours, and no call runs.
+        zeros::zero(unsafe { std::slice::from_raw_parts_mut(self.at(range.start), range.len()) });
     }
 }
 
@@ -191,7 +191,7 @@ fn clear_wide(bytes: &mut [u8]) {
             block.fill(0);
         }
     }
-    rest.fill(0);
+    zeros::zero(rest);
 }
 
 fn placed(at: Option<usize>) -> MapFlags {
@@ -220,10 +220,10 @@ pub(crate) fn clear_own(bytes: &mut [u8]) {
     let end = start + bytes.len();
     let whole = start.next_multiple_of(PAGE_BYTES)..end / PAGE_BYTES * PAGE_BYTES;
     if whole.is_empty() {
-        return bytes.fill(0);
+        return zeros::zero(bytes);
     }
-    bytes[..whole.start - start].fill(0);
-    bytes[whole.end - start..].fill(0);
+    zeros::zero(&mut bytes[..whole.start - start]);
+    zeros::zero(&mut bytes[whole.end - start..]);
     discard_at(whole);
 }
 

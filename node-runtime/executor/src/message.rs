@@ -7,6 +7,7 @@ use mfaas_abi::limits::PANIC_BYTES_MAX;
 use crate::judge::Unfit;
 use crate::limits::Limits;
 use crate::state::{self, End};
+use crate::zeros;
 
 /// A bounded text; what does not fit is dropped.
 #[derive(Debug)]
@@ -58,10 +59,8 @@ impl Message {
 
     /// Leaves zeros. Nothing was ever written behind the length.
     pub(crate) fn wipe(&mut self) {
-        if self.len > 0 {
-            self.bytes[..self.len].fill(0);
-            self.len = 0;
-        }
+        zeros::zero(&mut self.bytes[..self.len]);
+        self.len = 0;
     }
 
     fn copy_panic_text(&mut self) {

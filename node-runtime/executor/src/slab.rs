@@ -19,7 +19,7 @@ use rustix::mm::{MprotectFlags, ProtFlags};
 
 use crate::directory::{Header, Record, Resident, Run, SlabGeometry, Verification};
 use crate::memory::{LINE_BYTES, PAGE_BYTES, Region};
-use crate::{ExecutorError, gate, system, window};
+use crate::{ExecutorError, gate, system, window, zeros};
 
 /// Images that a new worker gives memory before they are called: each has a page of it, 16 MiB in all.
 const TOUCHED_MAX: usize = 4_096;
@@ -221,33 +221,32 @@ fn copy(from: usize, run: Run) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, run.copied) };
 }
 
-/// Nothing is done for no bytes: at a page that was never touched, a store of none under a mask, with
-/// which the C library spares itself the question, costs more than a call.
 fn zero(at: usize, bytes: usize) {
-    if bytes == 0 {
-        return;
-    }
     let written = if bytes <= ZEROED_BYTES_MAX {
         bytes
     } else {
         (at + ZEROED_BYTES_MAX).next_multiple_of(PAGE_BYTES).min(at + bytes) - at
     };
-    let start = std::ptr::with_exposed_provenance_mut::<u8>(at);
-    // SAFETY: INV-EXECUTOR-3. A run of the image's data, by the loader, and no call runs.
-    unsafe { start.write_bytes(0, written) };
+    write_zeros(at..at + written);
     let rest = at + written..at + bytes;
     // Whole pages go back; what is left of the last one is written.
     let whole = rest.start..rest.end / PAGE_BYTES * PAGE_BYTES;
     if whole.start < whole.end {
         crate::memory::discard_at(whole.clone());
-        let tail = std::ptr::with_exposed_provenance_mut::<u8>(whole.end);
-        // SAFETY: INV-EXECUTOR-3. As above.
-        unsafe { tail.write_bytes(0, rest.end - whole.end) };
-    } else if rest.start < rest.end {
-        let tail = std::ptr::with_exposed_provenance_mut::<u8>(rest.start);
-        // SAFETY: INV-EXECUTOR-3. As above.
-        unsafe { tail.write_bytes(0, rest.end - rest.start) };
+        write_zeros(whole.end..rest.end);
+    } else {
+        write_zeros(rest);
     }
+}
+
+/// Zeros in a part of a run.
+fn write_zeros(part: Range<usize>) {
+    if part.is_empty() {
+        return;
+    }
+    let start = std::ptr::with_exposed_provenance_mut(part.start);
+    // SAFETY: INV-EXECUTOR-3. A part of a run of the image's data, by the loader, and no call runs.
+    zeros::zero(unsafe { std::slice::from_raw_parts_mut(start, part.len()) });
 }
 
 /// Code from the entry on that nearly every call runs, and no more: the linker script puts it there. In bytes.

@@ -13,6 +13,7 @@ use mfaas_abi::limits::PANIC_BYTES_MAX;
 use crate::clock::Clock;
 use crate::logs::LogBuffer;
 use crate::window::GATES;
+use crate::zeros;
 
 /// How the stay on the function's stack ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +182,7 @@ impl PanicText {
     /// Leaves zeros.
     pub(crate) fn wipe(&mut self) {
         let used = self.len.min(PANIC_BYTES_MAX);
-        self.bytes[..used].fill(0);
+        zeros::zero(&mut self.bytes[..used]);
         self.len = 0;
     }
 }
