@@ -179,7 +179,10 @@ INSERT INTO version_calls (tenant, function, version, name, callee)
     SELECT tenant, name, version, 'c' || n, 'f' || (i * 7 + n) % 9000 FROM d, generate_series(1, 2) n WHERE i % 2 = 1;
 INSERT INTO schedules (tenant, function, name, cron, body, set_by, due_at)
     SELECT tenant, name, 's' || n, '0 3 * * *', 'body', 'p1', now() + interval '1 day' + i * interval '1 second'
-    FROM f, generate_series(1, 2) n WHERE i % 40 = 1;
+    FROM (SELECT *, row_number() OVER (PARTITION BY tenant ORDER BY i) AS nth FROM f WHERE i % 40 = 1) f,
+         generate_series(1, 2) n
+    -- No tenant has as many as it may have.
+    WHERE nth <= 100;
 INSERT INTO triggers (tenant, function, name, id, resource, prefix, on_put, on_delete, set_by)
     SELECT tenant, name, 'watch', gen_random_uuid(), 'r' || i % 9000, 'in/', true, false, 'p1'
     FROM f WHERE i % 10 = 1 AND tenant <> 't0';
