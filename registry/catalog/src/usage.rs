@@ -128,35 +128,36 @@ struct Charge<'a> {
 
 /// In [`USAGE`]: of all tenants if none is named. For a named one it is replaced, so that its own index is used.
 const ANY_TENANT: &str = "($3::text IS NULL OR tenant = $3)";
-const USAGE: &str = "WITH summed AS (
-         SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
-                tenant, function, version, min(hour) AS first,
-                sum(calls) AS calls, sum(cpu_ns) AS cpu_ns, sum(run_ns) AS run_ns,
-                max(run_ns_max) AS run_ns_max, sum(queue_ns) AS queue_ns,
-                max(memory_bytes_max) AS memory_bytes_max
+const USAGE: &str = "WITH told AS (
+         SELECT hour, tenant, function, version, NULL AS reason, calls, cpu_ns, run_ns, run_ns_max, queue_ns,
+                memory_bytes_max, 0 AS kills
          FROM usage_hours
          WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
              AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
-         GROUP BY period, tenant, function, version
-         ORDER BY period DESC, tenant, function, version LIMIT $6
-     ), killed AS (
-         SELECT period, tenant, function, version, jsonb_object_agg(reason, kills) AS kills FROM (
-             SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
-                    tenant, function, version, reason, sum(kills) AS kills
-             FROM usage_kills
-             WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
-                 AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
-             GROUP BY period, tenant, function, version, reason) AS by_reason
-         GROUP BY period, tenant, function, version
+         UNION ALL
+         SELECT hour, tenant, function, version, reason, 0, 0, 0, 0, 0, 0, kills
+         FROM usage_kills
+         WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
+             AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
+     ), by_reason AS (
+         SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
+                tenant, function, version, reason, min(hour) AS first,
+                sum(calls) AS calls, sum(cpu_ns) AS cpu_ns, sum(run_ns) AS run_ns,
+                max(run_ns_max) AS run_ns_max, sum(queue_ns) AS queue_ns,
+                max(memory_bytes_max) AS memory_bytes_max, sum(kills) AS kills
+         FROM told
+         GROUP BY period, tenant, function, version, reason
      )
-     SELECT CASE period WHEN '-infinity' THEN first ELSE period END AS since, tenant, function, version,
-            run_ns_max, memory_bytes_max, coalesce(kills, '{}') AS kills,
-            least(calls, 9223372036854775807)::bigint AS calls,
-            least(cpu_ns, 9223372036854775807)::bigint AS cpu_ns,
-            least(run_ns, 9223372036854775807)::bigint AS run_ns,
-            least(queue_ns, 9223372036854775807)::bigint AS queue_ns
-     FROM summed LEFT JOIN killed USING (period, tenant, function, version)
-     ORDER BY period DESC, tenant, function, version";
+     SELECT CASE period WHEN '-infinity' THEN min(first) ELSE period END AS since, tenant, function, version,
+            max(run_ns_max) AS run_ns_max, max(memory_bytes_max) AS memory_bytes_max,
+            coalesce(jsonb_object_agg(reason, kills) FILTER (WHERE reason IS NOT NULL), '{}') AS kills,
+            least(sum(calls), 9223372036854775807)::bigint AS calls,
+            least(sum(cpu_ns), 9223372036854775807)::bigint AS cpu_ns,
+            least(sum(run_ns), 9223372036854775807)::bigint AS run_ns,
+            least(sum(queue_ns), 9223372036854775807)::bigint AS queue_ns
+     FROM by_reason
+     GROUP BY period, tenant, function, version
+     ORDER BY period DESC, tenant, function, version LIMIT $6";
 
 impl Catalog {
     /// Charges a checked report of a node, in one transaction with the memory that it was charged.

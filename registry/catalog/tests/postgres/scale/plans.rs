@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// Rows that one statement may read of a table; a page has a hundred.
 const READ_MAX: f64 = 5_000.0;
+/// Pairs of rows that one join may look at in vain, whatever the statement may read: more are every row beside every other.
+const COMPARED_MAX: f64 = 100_000.0;
 
 /// Tables that do not grow with use, and what keeps them small. They may be read from end to end.
 const BOUNDED: &[(&str, &str)] = &[
@@ -102,14 +104,17 @@ pub(super) struct Plan {
     pub(super) text: String,
     pub(super) cost: f64,
     pub(super) accesses: Vec<Access>,
+    /// Of that join of the statement which looked at most pairs in vain.
+    pub(super) compared: f64,
 }
 
 impl Plan {
     /// Of a statement whose plan is this JSON.
     pub(super) fn new(text: &str, plan: &Value) -> Self {
-        let mut accesses = Vec::new();
-        walk(plan, &mut accesses);
-        Self { text: super::sources::flat(text), cost: number(plan, "Total Cost").unwrap_or(0.0), accesses }
+        let (mut accesses, mut compared) = (Vec::new(), 0.0);
+        walk(plan, &mut accesses, &mut compared);
+        let cost = number(plan, "Total Cost").unwrap_or(0.0);
+        Self { text: super::sources::flat(text), cost, accesses, compared }
     }
 
     /// What does not do.
@@ -123,7 +128,9 @@ impl Plan {
             let rows = access.rows.map_or_else(String::new, |rows| format!(", {rows} rows"));
             format!("{} of {}{rows}: {}", access.path, access.table, self.text)
         };
-        self.accesses.iter().filter(fault).map(told).collect()
+        let compared = (self.compared > COMPARED_MAX)
+            .then(|| format!("a join looked at {} pairs of rows in vain: {}", self.compared, self.text));
+        self.accesses.iter().filter(fault).map(told).chain(compared).collect()
     }
 
     fn is_allowed(&self, table: &str) -> bool {
@@ -148,13 +155,16 @@ pub(super) fn unneeded(plans: &[Plan]) -> Vec<&'static str> {
     bounded.chain(allowed).collect()
 }
 
-fn walk(node: &Value, accesses: &mut Vec<Access>) {
+fn walk(node: &Value, accesses: &mut Vec<Access>, compared: &mut f64) {
+    let loops = number(node, "Actual Loops");
+    if let Some((removed, loops)) = number(node, "Rows Removed by Join Filter").zip(loops) {
+        *compared = compared.max(removed * loops);
+    }
     let text = |key: &str| node.get(key).and_then(Value::as_str);
     if let (Some(table), Some(kind)) = (text("Relation Name"), text("Node Type"))
         && kind != "ModifyTable"
     {
         let path = text("Index Name").map_or_else(|| kind.to_owned(), |index| format!("{kind} by {index}"));
-        let loops = number(node, "Actual Loops");
         let read = number(node, "Actual Rows").map(|rows| {
             rows + number(node, "Rows Removed by Filter").unwrap_or(0.0)
                 + number(node, "Rows Removed by Index Recheck").unwrap_or(0.0)
@@ -163,7 +173,7 @@ fn walk(node: &Value, accesses: &mut Vec<Access>) {
         accesses.push(Access { table: table.to_owned(), path, rows });
     }
     for child in node.get("Plans").and_then(Value::as_array).into_iter().flatten() {
-        walk(child, accesses);
+        walk(child, accesses, compared);
     }
 }
 
