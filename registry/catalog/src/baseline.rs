@@ -118,11 +118,12 @@ impl Acquirer {
         toolchain: &ToolchainId,
         limit: u32,
     ) -> Result<Vec<Uncompared>, CatalogError> {
+        // OFFSET 0 keeps the planner from joining the two, for which it reads all comparisons that there ever were.
         let rows = sqlx::query(
             "SELECT DISTINCT ON (r.id) r.id, r.name, r.version, r.checksum, r.report, q.tenant
              FROM reviews r JOIN request_members m ON m.review_id = r.id JOIN crate_requests q ON q.id = m.request_id
              WHERE r.state = 'open' AND r.toolchain = $1
-               AND NOT EXISTS (SELECT 1 FROM review_deltas d WHERE d.review_id = r.id)
+               AND NOT EXISTS (SELECT 1 FROM review_deltas d WHERE d.review_id = r.id OFFSET 0)
              ORDER BY r.id, q.id LIMIT $2",
         )
         .bind(toolchain.to_string())
