@@ -2,7 +2,7 @@
 //! stores under a mask, no bytes at all included, which costs some processors more than a kilobyte does; what is longer than 2 KiB
 //! it leaves to a string instruction, which they begin slowly.
 
-/// Up to here a piece is stored here.
+/// Shorter pieces are stored here, and not by `memset`.
 const FEW_BYTES: usize = 64;
 /// What `memset` is asked for at most.
 const PIECE_BYTES: usize = 1 << 10;
