@@ -79,8 +79,8 @@ pub(super) struct DataCall {
     lineage: Option<Lineage>,
     /// Why what it did cannot take effect, if it cannot, for what calls did that it made.
     spoilt: Option<Code>,
-    /// Which trace its request is part of, once that was looked for.
-    trace: Option<Option<Box<str>>>,
+    /// What requests to functions that it calls begin with, up to the body's length, once it has called one.
+    request_head: Option<Box<[u8]>>,
     /// Functions that it was told of which it may call where it is, by the place of its binding, since it came to its worker.
     pub(super) told: Vec<(u32, Arc<Served>)>,
 }

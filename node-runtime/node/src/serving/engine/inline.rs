@@ -42,19 +42,19 @@ impl PendingCalls {
         let known = kept.data.get_or_insert_default();
         let (mut told, mut found) = (Vec::new(), Vec::new());
         for Record { id, bytes, .. } in asked {
-            let (place, served, head) = data.callee(call, known, bytes)?;
+            let (place, served) = data.callee(call, bytes)?;
             if known.told.iter().chain(&found).any(|(told, _)| *told == place) {
                 continue;
             }
-            let fits = only_answers(&served) && head.len() <= INLINE_HEAD_BYTES_MAX;
-            if !fits || apart.contains(&served.id) {
+            if !only_answers(&served) || apart.contains(&served.id) {
                 return None;
             }
+            let head = known.request_head(call).ok().filter(|head| head.len() <= INLINE_HEAD_BYTES_MAX)?;
             let callee = InlineCallee {
                 slot: lend(served.id)?,
                 budget_us: u32::try_from(served.terms.budget.as_micros()).ok()?,
                 memory_bytes: served.terms.memory.as_bytes(),
-                head: &head,
+                head,
             };
             Record { id, code: INLINE_CODE, bytes: &callee.encode() }.append_to(&mut told);
             found.push((place, served));

@@ -222,10 +222,14 @@ async fn call(dispatcher: Arc<Dispatcher>) -> Result<Answered, CallError> {
 }
 
 async fn call_of(dispatcher: Arc<Dispatcher>, tenant: &str) -> Result<Answered, CallError> {
+    call_with(dispatcher, tenant, b"frame".to_vec()).await
+}
+
+async fn call_with(dispatcher: Arc<Dispatcher>, tenant: &str, frame: Vec<u8>) -> Result<Answered, CallError> {
     let (tenant, function) = (TenantName::parse(tenant).unwrap(), FunctionName::parse("hello").unwrap());
     let (selector, wait_max, grant) = (None, None, Grant::NOTHING);
     let asked = Asked { tenant: &tenant, function: &function, selector, wait_max, grant, way: Way::Direct };
-    dispatcher.call(asked, b"frame".to_vec()).await
+    dispatcher.call(asked, frame).await
 }
 
 fn next(end: &mut WorkerEnd) -> Job {

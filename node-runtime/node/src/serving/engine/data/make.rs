@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mfaas_abi::frame::encode_request;
+use mfaas_abi::limits::BODY_BYTES_MAX;
 use mfaas_abi::split_binding;
 use mfaas_dispatch::JobId;
 use mfaas_ident::{Binding, FUNCTION_CALLER};
@@ -18,16 +19,12 @@ use crate::serving::table::Served;
 
 /// Functions that wait for each other, at most.
 const CALL_DEPTH_MAX: u32 = 16;
+const TOO_LARGE: NotBegun = NotBegun::new(codes::MF1202, "the request is larger than one may be");
 
 impl DataCalls {
     /// Who answers the function that a call asks for in an operation, if that is of its tenant and class and not called too deep: the place
-    /// of the binding, the version, and its request up to the body's length.
-    pub(in super::super) fn callee(
-        &self,
-        call: &Call,
-        data: &mut DataCall,
-        operation: &[u8],
-    ) -> Option<(u32, Arc<Served>, Vec<u8>)> {
+    /// of the binding, and the version.
+    pub(in super::super) fn callee(&self, call: &Call, operation: &[u8]) -> Option<(u32, Arc<Served>)> {
         let key = &call.served.key;
         let (place, _) = split_binding(operation)?;
         let function = call.served.bindings.get(place as usize).and_then(Binding::function)?;
@@ -36,10 +33,7 @@ impl DataCalls {
             return None;
         }
         let served = self.callees.find(&key.tenant, function).ok()?;
-        let trace = data.trace.get_or_insert_with(|| trace_header(&call.frame));
-        let mut head = request_of(key, trace.as_deref(), &[]).ok()?;
-        head.truncate(head.len() - size_of::<u32>());
-        (served.terms.class == call.served.terms.class).then_some((place, served, head))
+        (served.terms.class == call.served.terms.class).then_some((place, served))
     }
 
     /// A call that the function has asked for in an operation, to be submitted.
@@ -63,8 +57,7 @@ impl DataCalls {
         if served.terms.class != call.served.terms.class {
             return Err(NotBegun::new(codes::MF1210, "the function is of another class than its caller"));
         }
-        let trace = data.trace.get_or_insert_with(|| trace_header(&call.frame));
-        let frame = request_of(&call.served.key, trace.as_deref(), body)?;
+        let frame = data.request(call, body)?;
         let reaches_broker = served.bindings.iter().any(|binding| match binding {
             Binding::Resource(binding) => binding.kind.is_of_broker(),
             Binding::Function(_) => true,
@@ -82,13 +75,39 @@ impl DataCalls {
     }
 }
 
-/// The request to a function that another one calls, in the trace of that one's.
-fn request_of(caller: &ImageKey, trace: Option<&str>, body: &[u8]) -> Result<Vec<u8>, NotBegun> {
+impl DataCall {
+    /// What requests to functions that the call makes begin with, up to the body's length: they are part of the trace that it is part of.
+    pub(in super::super) fn request_head(&mut self, call: &Call) -> Result<&[u8], NotBegun> {
+        let head = match self.request_head.take() {
+            Some(head) => head,
+            None => head_of(&call.served.key, trace_header(&call.frame).as_deref())?,
+        };
+        Ok(self.request_head.insert(head))
+    }
+
+    /// The request to a function that the call makes.
+    fn request(&mut self, call: &Call, body: &[u8]) -> Result<Vec<u8>, NotBegun> {
+        request_of(self.request_head(call)?, body)
+    }
+}
+
+fn request_of(head: &[u8], body: &[u8]) -> Result<Vec<u8>, NotBegun> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(TOO_LARGE);
+    }
+    let length = (body.len() as u32).to_le_bytes();
+    Ok([head, &length, body].concat())
+}
+
+fn head_of(caller: &ImageKey, trace: Option<&str>) -> Result<Box<[u8]>, NotBegun> {
     let caller = format!("{}/{FUNCTION_CALLER}{}", caller.tenant, caller.function);
     let headers = [("content-type", "application/json"), (CALLER, caller.as_str())].into_iter();
     let headers = headers.chain(trace.map(|trace| (TRACE_HEADER, trace)));
     let mut frame = Vec::new();
-    let encoded = encode_request(&mut frame, "POST", "/", headers, body);
-    let too_large = NotBegun::new(codes::MF1202, "the request is larger than one may be");
-    encoded.map(|()| frame).map_err(|_| too_large)
+    encode_request(&mut frame, "POST", "/", headers, &[]).map_err(|_| TOO_LARGE)?;
+    frame.truncate(frame.len() - size_of::<u32>());
+    Ok(frame.into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Calls that make others: who hears of what, who pays, and when what they did is the one's that made them.
 
-use mfaas_abi::frame::{RequestFrame, encode_response};
+use mfaas_abi::frame::{RequestFrame, encode_request, encode_response};
 use mfaas_abi::{CalleeReply, DONE, OperationKind, Record, with_binding};
 use mfaas_broker_protocol::{CommitResult, ToBroker};
 use mfaas_ident::{Binding, FunctionBinding, ResourceBinding, ResourceKind};
@@ -10,6 +10,7 @@ use super::waits::put_aside;
 use super::*;
 use crate::limiter::Share;
 use crate::serving::Callees;
+use crate::serving::call::CALLER;
 
 /// The places of what `acme/hello` binds.
 const DATA: u32 = 0;
@@ -121,6 +122,35 @@ async fn a_function_hears_what_the_one_answers_that_it_calls() {
     assert_eq!(heard(&mut end), [(5, DONE, replied(500, b"no"))]);
     reply(&mut end, b"done");
     assert_eq!(ended(call).await.unwrap().completion.unwrap().response, b"done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_function_calls_is_told_of_its_caller_and_its_trace() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let broker = TestBroker::new();
+    let (stage, _side) = stage(&broker).await;
+    let (mut end, _fd, _child) = stage.worker();
+    for headers in [&[("traceparent", TRACE)][..], &[]] {
+        let mut frame = Vec::new();
+        encode_request(&mut frame, "GET", "/", headers.iter().copied(), b"").unwrap();
+        let call = tokio::spawn(call_with(Arc::clone(&stage.dispatcher), "acme", frame));
+        next(&mut end);
+        // The first one and another.
+        for id in [4, 5] {
+            make(&mut end, RANK, id, b"{}", 10);
+            next_of_rank(&mut end);
+            let mut frame = vec![0; WorkerEnd::BUFFER_BYTES];
+            let bytes = end.take_frame(&mut frame).unwrap();
+            let request = RequestFrame::decode(&frame[..bytes]).unwrap();
+            assert_eq!(request.headers.get(CALLER), Some("acme/function/hello"));
+            let trace = request.headers.get("traceparent");
+            assert_eq!(trace, headers.first().map(|(_, trace)| *trace), "{id}");
+            reply(&mut end, &response(200, b""));
+            heard(&mut end);
+        }
+        reply(&mut end, b"done");
+        ended(call).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
