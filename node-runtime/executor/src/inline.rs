@@ -13,6 +13,7 @@ use mfaas_abi::{Status, WAITS};
 use crate::directory::Resident;
 use crate::limits::Limits;
 use crate::memory::{self, CallMemory, Sizes};
+use crate::request_head::RequestHead;
 use crate::run::{Ran, run_on_stack};
 use crate::slab::{self, Slab};
 use crate::slot_cache::SlotCache;
@@ -79,8 +80,10 @@ pub struct Inline<'a> {
 pub struct Answer<'a> {
     /// [`Status::Ok`] or [`Status::HandlerError`].
     pub status: Status,
-    /// The response frame, decodable. The executor's own memory.
-    pub response: &'a [u8],
+    /// What it says of itself, as HTTP has it.
+    pub http_status: u16,
+    /// The executor's own memory.
+    pub body: &'a [u8],
     /// Wall time of its runs, in nanoseconds.
     pub wall_ns: u64,
     /// Most arena bytes in use at once, as the function's allocator counted them.
@@ -97,28 +100,25 @@ pub enum NoAnswer {
 }
 
 impl Inline<'_> {
-    /// Where the request frame of the next call goes, with zeros. Of no bytes where none can be made.
-    pub fn request(&mut self) -> &mut [u8] {
-        let Some(room) = &mut self.room else { return &mut [] };
-        let (start, bytes) = room.call_memory.request();
-        // SAFETY: INV-EXECUTOR-2. Mapped as long as the call memory, and no call runs.
-        unsafe { std::slice::from_raw_parts_mut(start, bytes) }
+    /// Where the requests of such calls go: zeros but while one runs. Of no bytes where none can be made.
+    pub fn request(&self) -> &[u8] {
+        self.room.as_ref().map_or(&[], |room| room.call_memory.frame(room.call_memory.request().1))
     }
 
-    /// Calls the image in `slot` with the first `frame_bytes` of [`Self::request`]. It takes from the budget of the call that
-    /// makes it, and has no more of that than `limits` says.
+    /// Calls the image in `slot`. It takes from the budget of the call that makes it, and has no more of that than `limits` says.
     ///
     /// # Errors
     /// [`NoAnswer`], with nothing of it left.
-    pub fn call(&mut self, slot: u32, frame_bytes: usize, limits: Limits) -> Result<Answer<'_>, NoAnswer> {
+    pub fn call(
+        &mut self,
+        slot: u32,
+        request: (&RequestHead, &[u8]),
+        limits: Limits,
+    ) -> Result<Answer<'_>, NoAnswer> {
         let image = self.slab.image(slot as usize).filter(|image| image.entry != self.caller.entry);
         let Some(room) = self.room.as_deref_mut() else { return Err(NoAnswer::Declined) };
-        let frame_bytes = frame_bytes.min(room.call_memory.request().1);
-        let is_request = || prepare::read_request(&room.call_memory, frame_bytes).is_ok();
-        let Some(image) = image.filter(|_| self.fault.is_none() && is_request()) else {
-            room.call_memory.wipe(Sizes::SMALLEST, frame_bytes);
-            return Err(NoAnswer::Declined);
-        };
+        let image = image.filter(|_| self.fault.is_none()).ok_or(NoAnswer::Declined)?;
+        let frame_bytes = request.0.write(request.1, &room.call_memory).ok_or(NoAnswer::Declined)?;
         if self.slot_cache.is_distant(slot) {
             slab::prefetch(&image);
         }
@@ -127,7 +127,7 @@ impl Inline<'_> {
             gate::serialise();
         }
         room.forget_answer();
-        let run = Run { call_memory: &room.call_memory, image: &image, frame_bytes, limits };
+        let run = Run { call_memory: &room.call_memory, image: &image, request, limits };
         let said = state::with(|state| state.budget.enter(limits.budget, self.watch));
         // SAFETY: INV-EXECUTOR-1. No call runs, so nobody else holds the buffer.
         let mark = state::with(|state| unsafe { &mut *state.logs.get() }.mark());
@@ -146,8 +146,9 @@ impl Inline<'_> {
         }
         room.call_memory.wipe(ran.sizes, frame_bytes);
         slab::wipe(&image);
-        let status = judged?;
-        Ok(Answer { status, response: &room.frame, wall_ns, memory_bytes })
+        let Judged { status, http_status, body_bytes } = judged?;
+        let body = &room.frame[room.frame.len() - body_bytes..];
+        Ok(Answer { status, http_status, body, wall_ns, memory_bytes })
     }
 }
 
@@ -155,8 +156,15 @@ impl Inline<'_> {
 struct Run<'a> {
     call_memory: &'a CallMemory,
     image: &'a Resident,
-    frame_bytes: usize,
+    request: (&'a RequestHead, &'a [u8]),
     limits: Limits,
+}
+
+/// What is to be had of an answer whose frame was written.
+struct Judged {
+    status: Status,
+    http_status: u16,
+    body_bytes: usize,
 }
 
 impl Run<'_> {
@@ -168,8 +176,8 @@ impl Run<'_> {
                 return Ran { end: End::OverBudget, ..ran };
             }
             self.call_memory.wipe(ran.sizes, 0);
-            // The record was wiped. What was a frame a moment ago is one, unless code that is not safe has changed it.
-            if prepare::read_request(self.call_memory, self.frame_bytes).is_err() {
+            // The record was wiped. The request is as it was, unless code that is not safe has changed it: that, too, is undone.
+            if self.request.0.write(self.request.1, self.call_memory).is_none() {
                 return ran;
             }
             ran = self.once(larger);
@@ -183,15 +191,22 @@ impl Run<'_> {
         run_on_stack(self.call_memory, sizes, self.image.entry, self.call_memory.call())
     }
 
-    /// The status of what it answered, which is appended to `frame`; nothing but answers counts.
-    fn judge(&self, ran: &Ran, logged: bool, frame: &mut Vec<u8>) -> Result<Status, NoAnswer> {
+    /// What it answered, whose frame is appended to `frame`; nothing but answers counts.
+    fn judge(&self, ran: &Ran, logged: bool, frame: &mut Vec<u8>) -> Result<Judged, NoAnswer> {
         if logged || ran.end == End::Returned(WAITS) {
             return Err(NoAnswer::Apart);
         }
         // SAFETY: INV-EXECUTOR-2 and 6. Any bytes: numbers and pointers that are checked before use.
         let response = unsafe { &(*self.call_memory.call()).response };
         match judge::judge(self.call_memory, ran.sizes.arena, ran.end, response, frame) {
-            (status @ (Status::Ok | Status::HandlerError), None) => Ok(status),
+            (status @ (Status::Ok | Status::HandlerError), None) => {
+                // The frame has both, the body last.
+                Ok(Judged {
+                    status,
+                    http_status: response.http_status as u16,
+                    body_bytes: response.body.bytes,
+                })
+            }
             _ => Err(NoAnswer::Declined),
         }
     }

@@ -267,7 +267,7 @@ fn a_wipe_of_everything_leaves_nothing_anywhere() {
 }
 
 /// Call memory has one place in a process.
-static CALL_MEMORY: std::sync::Mutex<()> = std::sync::Mutex::new(());
+pub(crate) static CALL_MEMORY: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// The largest arena and the largest request lie in the window side by side, and nothing of either stays: neither bytes nor
 /// the memory that held them.

@@ -48,7 +48,7 @@ pub use inherit::take_inherited;
 pub use inline::{INLINE_CALLEES_MAX, INLINE_CODE, INLINE_HEAD_BYTES_MAX, InlineCallee, InlineUse};
 pub use layout::{Geometry, SMALL_BYTES_MAX, WorkerState};
 pub use wait::{BELLS_MAX, BLIND_SLEEP_MAX, Bell, SPIN_ROUNDS, WakeWord, wait_any};
-pub use worker::{ASK_US, Answer, Job, Next, WorkerEnd};
+pub use worker::{ASK_US, Answer, Job, Next, Told, WorkerEnd};
 
 /// Why an end of the ring stopped working.
 #[derive(Debug, thiserror::Error)]

@@ -74,6 +74,17 @@ pub enum Next {
     Stop,
 }
 
+/// What the host says to what a call asks ([`WorkerEnd::ask`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// So many bytes, which stand at the beginning of the place for them.
+    Bytes(usize),
+    /// That it has no answer, or one for which the place is too small.
+    Declined,
+    /// Nothing: it does not look, or the call may not ask.
+    Nothing,
+}
+
 /// One call as the worker sees it: read once, and only the frame's length is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
@@ -232,17 +243,16 @@ impl WorkerEnd {
         &self.ring.mapping.header().watch.0
     }
 
-    /// Asks the host what the call taken last waits for, and fills the beginning of `into` with what it is told: how many bytes.
-    /// Nothing if the host does not look in time, has no answer, or has one that is too large. A question wakes nobody:
-    /// [`Self::host_sleeps`].
-    pub fn ask(&self, question: &[u8], into: &mut [u8]) -> Result<Option<usize>, RingError> {
+    /// Asks the host what the call taken last waits for, and fills the beginning of `into` with what it is told. A question wakes
+    /// nobody: [`Self::host_sleeps`].
+    pub fn ask(&self, question: &[u8], into: &mut [u8]) -> Result<Told, RingError> {
         match self.current {
             Some(Job { may_ask: true, .. }) => self.ring.ask(
                 question,
                 into,
                 [self.ask_us, ANSWER_US_MAX].map(|us| self.rate.ticks_of_us(us)),
             ),
-            _ => Ok(None),
+            _ => Ok(Told::Nothing),
         }
     }
 
@@ -388,10 +398,10 @@ impl Answering {
         question: &[u8],
         into: &mut [u8],
         [until_taken, in_all]: [u64; 2],
-    ) -> Result<Option<usize>, RingError> {
+    ) -> Result<Told, RingError> {
         let (mapping, position) = (&self.mapping, self.answered);
         if question.len() > mapping.geometry().question_bytes_max() {
-            return Ok(None);
+            return Ok(Told::Nothing);
         }
         let (word, bytes) = (&mapping.completion(position).question, question.len() as u32);
         mapping.put(position, Part::Response, question);
@@ -404,7 +414,7 @@ impl Answering {
                 Heard::Declined => break None,
                 Heard::NotYet if waited >= until_taken && withdraw_question(word, bytes) => {
                     mapping.wipe(position, Part::Response, question.len());
-                    return Ok(None);
+                    return Ok(Told::Nothing);
                 }
                 Heard::NotYet if waited >= in_all => {
                     return Err(RingError::Violation("a question that was taken and not answered"));
@@ -422,7 +432,7 @@ impl Answering {
             (None, None) => {}
         }
         forget(word);
-        Ok(fits)
+        Ok(fits.map_or(Told::Declined, Told::Bytes))
     }
 
     /// Wipes the frame of the oldest call that was taken.

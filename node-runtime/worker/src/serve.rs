@@ -15,7 +15,7 @@ use mfaas_ring::clock;
 use mfaas_ring::preload::{
     ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload, StartLine,
 };
-use mfaas_ring::{Answer, Job, Next, RingError, WorkerEnd, WorkerState, take_inherited};
+use mfaas_ring::{Answer, Job, Next, RingError, Told, WorkerEnd, WorkerState, take_inherited};
 
 use crate::inline::Callees;
 use crate::{harden, limits};
@@ -139,13 +139,13 @@ impl Worker {
         let start = Start { slot: job.function, frame_bytes, resumes: job.resumes, limits };
         let broken = Cell::new(None);
         let ask = |asked: &[u8], heard: &mut [u8], inline: &mut Inline<'_>| {
-            callees.borrow_mut().answer(asked, heard, inline, |heard| {
+            callees.borrow_mut().answer((job.function, asked), heard, inline, |heard| {
                 if ring.host_sleeps() {
-                    return None;
+                    return Told::Nothing;
                 }
                 ring.ask(asked, heard).unwrap_or_else(|error| {
                     broken.set(Some(error));
-                    None
+                    Told::Nothing
                 })
             })
         };

@@ -7,7 +7,8 @@ use std::time::Duration;
 use mfaas_abi::Status;
 use mfaas_abi::limits::FRAME_BYTES_MAX;
 use mfaas_ring::{
-    Answer, Completion, Geometry, HostEnd, Next, SMALL_BYTES_MAX, Submission, WorkerEnd, create, wait_any,
+    Answer, Completion, Geometry, HostEnd, Next, SMALL_BYTES_MAX, Submission, Told, WorkerEnd, create,
+    wait_any,
 };
 
 const SLOTS: u32 = 4;
@@ -99,7 +100,7 @@ impl Script {
         // Nobody looks meanwhile, so a benign word is as the worker left it.
         self.worker.set_ask_us(0);
         let told = self.worker.ask(b"question", &mut [0; 64]);
-        assert!(matches!(told, Ok(None)) || !self.benign, "nobody has told anything");
+        assert!(matches!(told, Ok(Told::Nothing)) || !self.benign, "nobody has told anything");
         let answer = Answer {
             status: Status::Ok,
             cold: false,

@@ -4,9 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::os::unix::fs::FileExt as _;
 
-use mfaas_abi::frame::{ResponseFrame, encode_request};
+use mfaas_abi::frame::encode_request;
+use mfaas_abi::limits::BODY_BYTES_MAX;
 use mfaas_abi::{DONE, Record, Status};
-use mfaas_executor::{AskHost, Inline, Limits, NoAnswer, Start};
+use mfaas_executor::{AskHost, Inline, Limits, NoAnswer, RequestHead, Start};
 use mfaas_ident::{Budget, MemoryLimit};
 
 use crate::{Answer, Fixture, answer, state, toolchain};
@@ -19,13 +20,17 @@ const CALLEE: u32 = 1;
 
 /// Calls the image in a slot.
 fn called(inline: &mut Inline<'_>, slot: u32, body: &str, limits: Limits) -> Called {
-    let mut frame = Vec::new();
-    encode_request(&mut frame, "POST", "/", [], body.as_bytes()).expect("a plain request");
     assert!(inline.request()[..2_048].iter().all(|byte| *byte == 0), "nothing of an earlier call");
-    inline.request()[..frame.len()].copy_from_slice(&frame);
-    let answer = inline.call(slot, frame.len(), limits)?;
-    let response = ResponseFrame::decode(answer.response).expect("checked by the executor");
-    Ok((answer.status, String::from_utf8(response.body.to_vec()).expect("text")))
+    let answer = inline.call(slot, (&head(), body.as_bytes()), limits)?;
+    assert_eq!(answer.http_status, 200);
+    Ok((answer.status, String::from_utf8(answer.body.to_vec()).expect("text")))
+}
+
+/// Of a plain request.
+fn head() -> RequestHead {
+    let mut frame = Vec::new();
+    encode_request(&mut frame, "POST", "/", [], b"").expect("a plain request");
+    RequestHead::read(&frame[..frame.len() - size_of::<u32>()]).expect("its head")
 }
 
 /// Tells a call that its sleep is over.
@@ -146,8 +151,9 @@ fn who_is_not_there_or_calls_itself_is_not_called() {
         for slot in [0, 2, 63, 64, u32::MAX] {
             assert_eq!(called(inline, slot, "count", limits), Err(NoAnswer::Declined), "{slot}");
         }
-        inline.request()[..9].fill(255);
-        assert_eq!(inline.call(CALLEE, 9, limits).err(), Some(NoAnswer::Declined), "no request");
+        let large = vec![0; BODY_BYTES_MAX + 1];
+        let answer = inline.call(CALLEE, (&head(), &large), limits);
+        assert_eq!(answer.err(), Some(NoAnswer::Declined), "a request without room");
         assert_eq!(called(inline, CALLEE, "count", limits), fresh(), "the twin");
         Some(told(place))
     };

@@ -1,8 +1,7 @@
 //! Calls within calls, under keys: what is called has no more rights than what called it.
 
-use mfaas_abi::frame::ResponseFrame;
 use mfaas_abi::{DONE, Record, Status};
-use mfaas_executor::{Inline, NoAnswer};
+use mfaas_executor::{Inline, NoAnswer, RequestHead};
 
 use crate::attacks;
 use crate::fixture::{Fixture, HOSTILE, TENANT, request};
@@ -17,14 +16,12 @@ impl Fixture {
     fn calls(&mut self, others: &[(u32, &[u8])]) -> (Status, Vec<Called>) {
         let (limits, came) = (self.limits, std::cell::RefCell::new(Vec::new()));
         let ask = |_: &[u8], place: &mut [u8], inline: &mut Inline<'_>| {
+            let frame = request(b"");
+            let head = RequestHead::read(&frame[..frame.len() - size_of::<u32>()]).expect("its head");
             for (slot, body) in others {
-                let frame = request(body);
-                inline.request()[..frame.len()].copy_from_slice(&frame);
-                let answered = inline.call(*slot, frame.len(), limits).map(|answer| {
-                    let response = ResponseFrame::decode(answer.response).expect("checked by the executor");
-                    String::from_utf8(response.body.to_vec()).expect("text")
-                });
-                came.borrow_mut().push(answered);
+                let answered = inline.call(*slot, (&head, body), limits);
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+                came.borrow_mut().push(answered.map(|answer| text(answer.body)));
             }
             let mut told = Vec::new();
             Record { id: 1, code: DONE, bytes: b"" }.append_to(&mut told);

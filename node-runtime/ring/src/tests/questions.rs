@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{CALL, LONG, answer, collect, ring, submit, take};
 use crate::layout::pack;
 use crate::map::Mapping;
-use crate::{Geometry, HostEnd, RingError, Submission, WorkerEnd};
+use crate::{Geometry, HostEnd, RingError, Submission, Told, WorkerEnd};
 
 /// A call that may ask, taken by its worker.
 fn begun(host: &mut HostEnd, worker: &mut WorkerEnd, call_id: u64) {
@@ -18,9 +18,8 @@ fn begun(host: &mut HostEnd, worker: &mut WorkerEnd, call_id: u64) {
 fn asked(worker: &WorkerEnd, question: &[u8], into: &mut [u8]) -> Option<usize> {
     let begun = Instant::now();
     while begun.elapsed() < LONG {
-        let told = worker.ask(question, into).expect("a benign host");
-        if told.is_some() {
-            return told;
+        if let Told::Bytes(told) = worker.ask(question, into).expect("a benign host") {
+            return Some(told);
         }
     }
     None
@@ -78,20 +77,24 @@ fn a_question_without_an_answer_is_over() {
         words.iter().all(|word| word.load(Ordering::Relaxed) != asked)
     };
     let since = Instant::now();
-    assert_eq!(worker.ask(b"question", &mut [0; 8]).expect("a benign host"), None, "nobody looks");
+    let told = worker.ask(b"question", &mut [0; 8]).expect("a benign host");
+    assert_eq!(told, Told::Nothing, "nobody looks");
     assert!(since.elapsed() < LONG && is_clean());
     assert_eq!(host.question(&mut Vec::new()).expect("a benign worker"), None, "it was withdrawn");
     for told in [None, Some(b"question".repeat(2))] {
         std::thread::scope(|scope| {
             let worker = &worker;
-            let asking = scope.spawn(move || worker.ask(b"question", &mut [0; 8]).expect("a benign host"));
+            let asking = scope.spawn(move || {
+                let ask = || worker.ask(b"question", &mut [0; 8]).expect("a benign host");
+                std::iter::repeat_with(ask).find(|told| *told != Told::Nothing)
+            });
             let mut question = Vec::new();
             while !asking.is_finished() {
                 if host.question(&mut question).expect("a benign worker").is_some() {
                     host.tell(told.as_deref());
                 }
             }
-            assert_eq!(asking.join().expect("it ends"), None);
+            assert_eq!(asking.join().expect("it ends"), Some(Told::Declined));
         });
         assert!(is_clean());
     }

@@ -132,6 +132,25 @@ fn what_cannot_be_called_so_is_put_aside_with_all_that_it_asked_for() {
     }
 }
 
+/// Calls are put aside without a question then; once there is an answer again they stay.
+#[test]
+fn what_its_node_declines_a_worker_asks_more_rarely() {
+    let mut node = Node::start_verified(&[toolchain::waiter(), toolchain::tenant()]);
+    let mut asked = Vec::new();
+    for number in 1..=48 {
+        let completion = calls(&mut node, (1, b"count"), |_| {
+            asked.push(number);
+            None
+        });
+        assert!(completion.waits, "{completion:?}");
+    }
+    assert_eq!(asked, [1, 2, 4, 8, 16, 32, 48]);
+    let calls: Vec<_> = (0..32).map(|_| calls_of(&mut node, (1, b"count"), TENANT)).collect();
+    let stayed: Vec<_> = calls.iter().map(|(completion, asked)| (!completion.waits, *asked)).collect();
+    assert_eq!(stayed[..15], [(false, 0); 15]);
+    assert_eq!(stayed[15..], [(true, 1); 17]);
+}
+
 /// Twice the waiter, in two slots: what is called waits.
 #[test]
 fn what_waits_is_told_from_what_fails() {

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use mfaas_abi::{DONE, KvReply, KvRequest, OperationKind, Record, Records};
 use mfaas_ident::ResourceKind;
+use mfaas_ring::Told;
 
 use super::data::{TestBroker, binding, ended, granted, heard, put, with_caches};
 use super::waits::{put_aside, resumed_with};
@@ -25,7 +26,7 @@ pub(super) fn ask(end: &mut WorkerEnd, question: &[u8], patience: Duration) -> O
     // It looks now and then also while it sleeps.
     end.set_ask_us(PATIENCE.as_micros() as u64);
     while begun.elapsed() < patience {
-        if let Some(bytes) = end.ask(question, &mut into).unwrap() {
+        if let Told::Bytes(bytes) = end.ask(question, &mut into).unwrap() {
             into.truncate(bytes);
             return Some(into);
         }
