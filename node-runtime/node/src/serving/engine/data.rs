@@ -563,9 +563,9 @@ impl DataCall {
         self.at_broker.as_ref().is_some_and(|at_broker| at_broker.connection == connection)
     }
 
-    /// What it changes in caches, in bytes.
-    pub(super) fn cached_bytes(&self) -> usize {
-        self.cached.bytes()
+    /// What a caller can make large of it, in bytes: what it changes in caches, and its trace.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.cached.bytes() + self.request_head.as_ref().map_or(0, |head| head.len())
     }
 
     /// Whether the broker is to take what it did before it is answered. Of a call that is part of another one also what it has read

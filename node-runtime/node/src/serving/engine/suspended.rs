@@ -176,7 +176,7 @@ impl Kept {
         let after = self.frame.capacity()
             + self.outcome_bytes
             + self.open.len() * OPERATION_BYTES
-            + self.data.as_ref().map_or(0, DataCall::cached_bytes)
+            + self.data.as_ref().map_or(0, DataCall::kept_bytes)
             + request_bytes;
         bytes.replace(tenant, std::mem::replace(&mut self.counted, after), after)
     }

@@ -1,7 +1,7 @@
 use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::limits::BODY_BYTES_MAX;
 
-use super::{TOO_LARGE, head_of, request_of};
+use super::{DataCall, TOO_LARGE, head_of, request_of};
 use crate::agent::testing::key;
 use crate::serving::call::CALLER;
 
@@ -16,4 +16,15 @@ fn a_request_to_a_function_has_as_large_a_body_as_any() {
         assert!(request.body == body && request.headers.get("traceparent").is_none());
     }
     assert_eq!(request_of(&head, &vec![7; BODY_BYTES_MAX + 1]), Err(TOO_LARGE));
+}
+
+/// Whoever calls a function says which trace that is part of, in as many bytes as a header may have.
+#[test]
+fn what_is_kept_for_further_calls_counts() {
+    let head = head_of(&key("hello", 2), Some(&"7".repeat(4_096))).expect("a head");
+    let mut data = DataCall::default();
+    assert_eq!(data.kept_bytes(), 0);
+    let bytes = head.len();
+    data.request_head = Some(head);
+    assert!(bytes > 4_096 && data.kept_bytes() == bytes);
 }
