@@ -54,7 +54,9 @@ pub async fn handle(body: String, counts: Kv<Counts, Write>) -> Result<String, E
 }
 "#;
 
-const MANIFEST: &str = "[package.metadata.mfaas.bindings.counts]\nkind = \"kv\"\naccess = \"write\"\n\n\
+/// With time for cores that are all busy with tests.
+const MANIFEST: &str = "[package.metadata.mfaas]\nbudget = \"50ms\"\n\n\
+                        [package.metadata.mfaas.bindings.counts]\nkind = \"kv\"\naccess = \"write\"\n\n\
                         [dependencies]\nmfaas = \"0.1\"\n";
 
 fn call(stack: &Stack, body: &str) -> Answer {
@@ -217,7 +219,8 @@ pub async fn handle(body: String, recent: Cache<Recent, Write>) -> Result<String
 }
 "#;
 
-const RECENT_MANIFEST: &str = "[package.metadata.mfaas.bindings.recent]\nkind = \"cache\"\naccess = \"write\"\n\n\
+const RECENT_MANIFEST: &str = "[package.metadata.mfaas]\nbudget = \"50ms\"\n\n\
+                               [package.metadata.mfaas.bindings.recent]\nkind = \"cache\"\naccess = \"write\"\n\n\
                                [dependencies]\nmfaas = \"0.1\"\n";
 
 /// Values in the memory of the node, by the same ways as data: and without the broker.
