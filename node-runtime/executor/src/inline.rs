@@ -112,13 +112,14 @@ impl Inline<'_> {
     pub fn call(
         &mut self,
         slot: u32,
-        request: (&RequestHead, &[u8]),
+        head: &RequestHead,
+        body: &[u8],
         limits: Limits,
     ) -> Result<Answer<'_>, NoAnswer> {
         let image = self.slab.image(slot as usize).filter(|image| image.entry != self.caller.entry);
         let Some(room) = self.room.as_deref_mut() else { return Err(NoAnswer::Declined) };
         let image = image.filter(|_| self.fault.is_none()).ok_or(NoAnswer::Declined)?;
-        let frame_bytes = request.0.write(request.1, &room.call_memory).ok_or(NoAnswer::Declined)?;
+        let frame_bytes = head.write(body, &room.call_memory).ok_or(NoAnswer::Declined)?;
         if self.slot_cache.is_distant(slot) {
             slab::prefetch(&image);
         }
@@ -127,7 +128,7 @@ impl Inline<'_> {
             gate::serialise();
         }
         room.forget_answer();
-        let run = Run { call_memory: &room.call_memory, image: &image, request, limits };
+        let run = Run { call_memory: &room.call_memory, image: &image, head, body, limits };
         let said = state::with(|state| state.budget.enter(limits.budget, self.watch));
         // SAFETY: INV-EXECUTOR-1. No call runs, so nobody else holds the buffer.
         let mark = state::with(|state| unsafe { &mut *state.logs.get() }.mark());
@@ -156,7 +157,8 @@ impl Inline<'_> {
 struct Run<'a> {
     call_memory: &'a CallMemory,
     image: &'a Resident,
-    request: (&'a RequestHead, &'a [u8]),
+    head: &'a RequestHead,
+    body: &'a [u8],
     limits: Limits,
 }
 
@@ -177,7 +179,7 @@ impl Run<'_> {
             }
             self.call_memory.wipe(ran.sizes, 0);
             // The record was wiped. The request is as it was, unless code that is not safe has changed it: that, too, is undone.
-            if self.request.0.write(self.request.1, self.call_memory).is_none() {
+            if self.head.write(self.body, self.call_memory).is_none() {
                 return ran;
             }
             ran = self.once(larger);

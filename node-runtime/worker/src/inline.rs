@@ -152,7 +152,7 @@ impl Callees {
         let (binding, body) = split_binding(operation.bytes).ok_or(NoAnswer::Declined)?;
         let callee = self.find(binding).ok_or(NoAnswer::Declined)?;
         let Callee { slot, limits, head, used } = &mut self.known[callee];
-        let answer = inline.call(*slot, (head, body), *limits).inspect_err(|why| {
+        let answer = inline.call(*slot, head, body, *limits).inspect_err(|why| {
             used.is_apart |= *why == NoAnswer::Apart;
         })?;
         outcomes.append(operation.id, answer, self.body_bytes_max).ok_or(NoAnswer::Declined)?;

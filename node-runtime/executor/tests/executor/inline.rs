@@ -21,7 +21,7 @@ const CALLEE: u32 = 1;
 /// Calls the image in a slot.
 fn called(inline: &mut Inline<'_>, slot: u32, body: &str, limits: Limits) -> Called {
     assert!(inline.request()[..2_048].iter().all(|byte| *byte == 0), "nothing of an earlier call");
-    let answer = inline.call(slot, (&head(), body.as_bytes()), limits)?;
+    let answer = inline.call(slot, &head(), body.as_bytes(), limits)?;
     assert_eq!(answer.http_status, 200);
     Ok((answer.status, String::from_utf8(answer.body.to_vec()).expect("text")))
 }
@@ -152,7 +152,7 @@ fn who_is_not_there_or_calls_itself_is_not_called() {
             assert_eq!(called(inline, slot, "count", limits), Err(NoAnswer::Declined), "{slot}");
         }
         let large = vec![0; BODY_BYTES_MAX + 1];
-        let answer = inline.call(CALLEE, (&head(), &large), limits);
+        let answer = inline.call(CALLEE, &head(), &large, limits);
         assert_eq!(answer.err(), Some(NoAnswer::Declined), "a request without room");
         assert_eq!(called(inline, CALLEE, "count", limits), fresh(), "the twin");
         Some(told(place))

@@ -19,7 +19,7 @@ impl Fixture {
             let frame = request(b"");
             let head = RequestHead::read(&frame[..frame.len() - size_of::<u32>()]).expect("its head");
             for (slot, body) in others {
-                let answered = inline.call(*slot, (&head, body), limits);
+                let answered = inline.call(*slot, &head, body, limits);
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
                 came.borrow_mut().push(answered.map(|answer| text(answer.body)));
             }
