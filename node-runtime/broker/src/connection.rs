@@ -86,7 +86,7 @@ impl Node {
         told: &Notify,
     ) -> Result<(), ConnectionError> {
         loop {
-            wait::for_message(reader, told).await;
+            wait::for_message(reader, told, wait::LOOK).await;
             let Some(message) = read::<ToBroker>(reader).await? else { break };
             match message {
                 ToBroker::Begin { call, caller, parent } => self.begin(call, caller, parent)?,

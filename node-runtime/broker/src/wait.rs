@@ -7,15 +7,19 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::Notify;
 
 /// How long it looks for the next message before it sleeps: about as long as waking takes.
-const LOOK: Duration = Duration::from_micros(50);
+pub(crate) const LOOK: Duration = Duration::from_micros(50);
 
-/// Waits until there is something to read, or the node has left. For a while after each message of the node, and after each that it
+/// Waits until there is something to read, or the node has left. So long after each message of the node, and after each that it
 /// was `told`, it looks, and lets other tasks and other processes run between two looks.
-pub(crate) async fn for_message(reader: &BufReader<OwnedReadHalf>, told: &Notify) {
+pub(crate) async fn for_message(reader: &BufReader<OwnedReadHalf>, told: &Notify, look: Duration) {
+    // What came with the message before: of this the socket says nothing any more, however long the thread was without its core.
+    if !reader.buffer().is_empty() {
+        return;
+    }
     loop {
-        let until = Instant::now() + LOOK;
+        let until = Instant::now() + look;
         while Instant::now() < until {
-            if !reader.buffer().is_empty() || is_readable(reader).await {
+            if is_readable(reader).await {
                 return;
             }
             std::thread::yield_now();
@@ -38,3 +42,6 @@ async fn is_readable(reader: &BufReader<OwnedReadHalf>) -> bool {
         () = std::future::ready(()) => false,
     }
 }
+
+#[cfg(test)]
+mod tests;
