@@ -67,8 +67,9 @@ const EVENTS_AT_ONCE: usize = 64;
 const HEARD_AT_ONCE: usize = 256;
 /// How long it looks on with nothing to do before it sleeps, in microseconds.
 const SPIN_US: u64 = 10;
-/// The same after it has asked the broker for something, which takes as long to wake it. From the first on others run between two looks.
-const BROKER_LOOK_US: u64 = 100;
+/// The same after it has asked the broker for something, which a database or a file answers in less. From the first on others run
+/// between two looks.
+const BROKER_LOOK_US: u64 = 400;
 const BROKER_KEEP_US: u64 = 1;
 /// It is awake this long before a deadline: waking up takes a while, and a signal is to be on time.
 const WAKE_EARLY: Duration = Duration::from_micros(20);
