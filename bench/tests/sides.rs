@@ -51,7 +51,6 @@ fn answers(side: &mut dyn Side) {
     for function in (0..FUNCTIONS as u64).chain(0..FUNCTIONS as u64) {
         let timing = side.call(function).unwrap();
         assert!(timing.sent < timing.answered);
-        assert!(timing.sent < timing.answered);
     }
     side.rest().unwrap();
     assert!(!side.protections().is_empty());
@@ -398,7 +397,7 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
     assert!(median(row, "secondary alone: progress") > 0.0);
     // Of one window of a machine that does much else it may be nothing.
     let mut progress = 0.0;
-    for load in [20, 50, 70] {
+    for load in [20, 70] {
         let policies = ["none", "nice", "static cores", "quota", "idle-class", "blind, buffer cores 0"];
         for policy in policies.into_iter().filter(|policy| !lacks(policy)) {
             assert!(row["sides"].to_string().contains(policy), "{row}");
@@ -414,7 +413,7 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
         progress += median(row, &format!("{load} %, none: progress"));
     }
     assert!(progress > 0.0, "{row}");
-    assert_eq!(document["shared"].as_array().unwrap().len(), 3 * 7);
+    assert_eq!(document["shared"].as_array().unwrap().len(), 2 * 7);
     assert!(std::fs::read_to_string(svg).unwrap().contains("builds, calls at 70 %"));
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
     for controller in ["cpu", "cpuset", "freezer", "memory", "blkio", "unified", ""] {
@@ -425,52 +424,29 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
     }
 }
 
-/// The workers of bulk calls are the node's own, and both functions answer right. Under one policy: all of them are tried beside builds.
+/// The workers of bulk calls are the node's own, and the function answers right. Under one policy: all of them are tried beside builds.
+/// The other row of bulk calls differs from this one in the function that is called.
 #[test]
 fn calls_are_measured_beside_bulk_calls_of_the_same_node() {
     let _turn = turn();
-    let directory = tempfile::tempdir().unwrap();
-    let (json, temporary) = (directory.path().join("rows.json"), directory.path().join("temporary"));
-    std::fs::create_dir(&temporary).unwrap();
-    let output = Command::new(PROGRAM)
-        .args([
-            "isolation",
-            "--quick",
-            "--rows",
-            "bulk-gzip,bulk-images",
-            "--policies",
-            "idle-class",
-            "--json",
-        ])
-        .arg(&json)
-        .env("TMPDIR", &temporary)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let document = std::fs::read(json).unwrap_or_else(|error| panic!("{error}: {said}"));
-    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
-    let rows = document["rows"].as_array().unwrap();
-    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["bulk-gzip", "bulk-images"], "{said}");
-    for row in rows {
-        assert_eq!(row["missing"], serde_json::json!([]), "{row}");
-        assert!(median(row, "secondary alone: progress") > 0.0, "{row}");
-        assert!(median(row, "secondary alone: bulk calls answered") >= 0.0);
-        let mut progress = 0.0;
-        for load in [20, 50, 70] {
-            let rounds = |what: &str| {
-                let called = format!("{load} %, idle-class: {what}");
-                let measures = row["measures"].as_array().unwrap();
-                let found = measures.iter().find(|measure| measure["what"] == called.as_str());
-                found.unwrap_or_else(|| panic!("no {called} in {row}"))["rounds"].as_array().unwrap().len()
-            };
-            assert_eq!((rounds("p99 / standalone"), rounds("bulk calls answered")), (2, 2), "{row}");
-            progress += median(row, &format!("{load} %, idle-class: progress"));
-        }
-        assert!(progress > 0.0, "{row}");
-        assert!(!row["sides"].to_string().contains("static cores"), "{row}");
+    let rows = measured(&["isolation", "--quick", "--rows", "bulk-gzip", "--policies", "idle-class"]);
+    let [row] = &*rows else { panic!("{rows:?}") };
+    assert_eq!(row["name"], "bulk-gzip");
+    assert!(median(row, "secondary alone: progress") > 0.0, "{row}");
+    assert!(median(row, "secondary alone: bulk calls answered") >= 0.0);
+    let mut progress = 0.0;
+    for load in [20, 70] {
+        let rounds = |what: &str| {
+            let called = format!("{load} %, idle-class: {what}");
+            let measures = row["measures"].as_array().unwrap();
+            let found = measures.iter().find(|measure| measure["what"] == called.as_str());
+            found.unwrap_or_else(|| panic!("no {called} in {row}"))["rounds"].as_array().unwrap().len()
+        };
+        assert_eq!((rounds("p99 / standalone"), rounds("bulk calls answered")), (2, 2), "{row}");
+        progress += median(row, &format!("{load} %, idle-class: progress"));
     }
-    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
+    assert!(progress > 0.0, "{row}");
+    assert!(!row["sides"].to_string().contains("static cores"), "{row}");
 }
 
 #[test]

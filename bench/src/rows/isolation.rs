@@ -38,6 +38,7 @@ const BESIDE_BULK: [Policy; 4] =
 const BULK_START_MAX: Duration = Duration::from_mins(2);
 /// Per cent of what the node can do alone.
 const LOADS: [u32; 3] = [20, 50, 70];
+const LOADS_QUICK: [u32; 2] = [20, 70];
 /// Where buffer cores are counted: the highest load that a site should run a node at.
 const PEAK: [u32; 1] = [70];
 /// What one call computes, in µs.
@@ -103,7 +104,7 @@ pub(super) fn row(
     (name, title, work): (&'static str, &'static str, Work),
 ) -> anyhow::Result<Measured> {
     let row = Row::new(name, title);
-    let scene = Scene::start(kit, plan, work, &LOADS)?;
+    let scene = Scene::start(kit, plan, work, plan.size(&LOADS[..], &LOADS_QUICK[..]))?;
     let (row, shared, _) = compare(plan, row, scene, &of_this_plan(plan, work))?;
     Ok((row, Figures { shared, ..Figures::default() }))
 }
