@@ -238,11 +238,19 @@ fn measured(arguments: &[&str]) -> Vec<serde_json::Value> {
     rows
 }
 
-/// The median of the measure that is called so.
+/// The measure that is called so.
+fn measure<'a>(row: &'a serde_json::Value, what: &str) -> &'a serde_json::Value {
+    let found = row["measures"].as_array().unwrap().iter().find(|measure| measure["what"] == what);
+    found.unwrap_or_else(|| panic!("no {what} in {row}"))
+}
+
 fn median(row: &serde_json::Value, what: &str) -> f64 {
-    let measures = row["measures"].as_array().unwrap();
-    let found = measures.iter().find(|measure| measure["what"] == what);
-    found.unwrap_or_else(|| panic!("no {what} in {row}"))["spread"]["median"].as_f64().unwrap()
+    measure(row, what)["spread"]["median"].as_f64().unwrap()
+}
+
+/// How many rounds it was measured in.
+fn rounds(row: &serde_json::Value, what: &str) -> usize {
+    measure(row, what)["rounds"].as_array().unwrap().len()
 }
 
 /// Three tenants are more than the workers of a shared pool, so the node looks as it is named.
@@ -401,12 +409,7 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
         let policies = ["none", "nice", "static cores", "quota", "idle-class", "blind, buffer cores 0"];
         for policy in policies.into_iter().filter(|policy| !lacks(policy)) {
             assert!(row["sides"].to_string().contains(policy), "{row}");
-            let rounds = |what: &str| {
-                let called = format!("{load} %, {policy}: {what}");
-                let measures = row["measures"].as_array().unwrap();
-                let found = measures.iter().find(|measure| measure["what"] == called.as_str());
-                found.unwrap_or_else(|| panic!("no {called}"))["rounds"].as_array().unwrap().len()
-            };
+            let rounds = |what: &str| rounds(row, &format!("{load} %, {policy}: {what}"));
             assert_eq!((rounds("p99 / standalone"), rounds("progress")), (2, 2));
         }
         assert!(median(row, &format!("{load} %, standalone: CPU of the generator")) > 0.0);
@@ -424,29 +427,26 @@ fn calls_are_measured_beside_a_secondary_under_each_policy() {
     }
 }
 
-/// The workers of bulk calls are the node's own, and the function answers right. Under one policy: all of them are tried beside builds.
-/// The other row of bulk calls differs from this one in the function that is called.
+/// The workers of bulk calls are the node's own, and both functions answer right. Under one policy: all of them are tried beside builds.
 #[test]
 fn calls_are_measured_beside_bulk_calls_of_the_same_node() {
     let _turn = turn();
-    let rows = measured(&["isolation", "--quick", "--rows", "bulk-gzip", "--policies", "idle-class"]);
-    let [row] = &*rows else { panic!("{rows:?}") };
-    assert_eq!(row["name"], "bulk-gzip");
-    assert!(median(row, "secondary alone: progress") > 0.0, "{row}");
-    assert!(median(row, "secondary alone: bulk calls answered") >= 0.0);
-    let mut progress = 0.0;
-    for load in [20, 70] {
-        let rounds = |what: &str| {
-            let called = format!("{load} %, idle-class: {what}");
-            let measures = row["measures"].as_array().unwrap();
-            let found = measures.iter().find(|measure| measure["what"] == called.as_str());
-            found.unwrap_or_else(|| panic!("no {called} in {row}"))["rounds"].as_array().unwrap().len()
-        };
-        assert_eq!((rounds("p99 / standalone"), rounds("bulk calls answered")), (2, 2), "{row}");
-        progress += median(row, &format!("{load} %, idle-class: progress"));
+    let rows =
+        measured(&["isolation", "--quick", "--rows", "bulk-gzip,bulk-images", "--policies", "idle-class"]);
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bulk-gzip", "bulk-images"]);
+    for row in &rows {
+        assert!(median(row, "secondary alone: progress") > 0.0, "{row}");
+        assert!(median(row, "secondary alone: bulk calls answered") >= 0.0);
+        let mut progress = 0.0;
+        for load in [20, 70] {
+            let rounds = |what: &str| rounds(row, &format!("{load} %, idle-class: {what}"));
+            assert_eq!((rounds("p99 / standalone"), rounds("bulk calls answered")), (2, 2), "{row}");
+            progress += median(row, &format!("{load} %, idle-class: progress"));
+        }
+        assert!(progress > 0.0, "{row}");
+        assert!(!row["sides"].to_string().contains("static cores"), "{row}");
     }
-    assert!(progress > 0.0, "{row}");
-    assert!(!row["sides"].to_string().contains("static cores"), "{row}");
 }
 
 #[test]

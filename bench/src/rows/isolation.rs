@@ -1,6 +1,6 @@
 //! Calls of a node beside work that can wait, under each way to hold that back.
 //!
-//! Within a round every policy is in force once, over the same node, at each of three loads: parts of what the node can do
+//! Within a round every policy is in force once, over the same node, at each of some loads: parts of what the node can do
 //! alone. Calls come at planned times through the ingress, and their latency counts from those. What the secondary gets
 //! done is held against what it does alone on the CPU time that the primary leaves idle when it is alone.
 
@@ -38,6 +38,7 @@ const BESIDE_BULK: [Policy; 4] =
 const BULK_START_MAX: Duration = Duration::from_mins(2);
 /// Per cent of what the node can do alone.
 const LOADS: [u32; 3] = [20, 50, 70];
+/// The same in a quick run.
 const LOADS_QUICK: [u32; 2] = [20, 70];
 /// Where buffer cores are counted: the highest load that a site should run a node at.
 const PEAK: [u32; 1] = [70];

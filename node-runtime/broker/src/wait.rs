@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 /// How long it looks for the next message before it sleeps: about as long as waking takes.
 pub(crate) const LOOK: Duration = Duration::from_micros(50);
 
-/// Waits until there is something to read, or the node has left. So long after each message of the node, and after each that it
-/// was `told`, it looks, and lets other tasks and other processes run between two looks.
+/// Waits until there is something to read, or the node has left. For the time of a `look` after each message of the node, and after
+/// each that it was `told`, it looks, and lets other tasks and other processes run between two looks.
 pub(crate) async fn for_message(reader: &BufReader<OwnedReadHalf>, told: &Notify, look: Duration) {
     // What came with the message before: of this the socket says nothing any more, however long the thread was without its core.
     if !reader.buffer().is_empty() {
