@@ -1,6 +1,5 @@
 //! From source to answer: deploy, deploy again, go back, restart, delete; what a build repeats, what a manifest
 //! declares, and the examples as their documents have them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
     path::Path,

@@ -1,6 +1,5 @@
 //! kill -9 of each program in the middle of its step, and a builder that sleeps past its lease.
 //! Each ends in one definite state, exactly once, and the node serves.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
     collections::BTreeMap,

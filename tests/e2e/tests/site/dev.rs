@@ -1,5 +1,4 @@
 //! `mfaas dev`: a package is deployed again when its files change, called without a token, and what a deployment would refuse is told.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,4 @@
 //! What functions do to themselves, and that the next call is served.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

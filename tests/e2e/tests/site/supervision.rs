@@ -1,6 +1,5 @@
 //! What `mfaas up` does when a program hangs, a disk is full, a port is taken or a log grows; and what `mfaas deploy` says while
 //! no node takes a version.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
     fs,

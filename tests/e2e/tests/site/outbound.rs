@@ -1,6 +1,5 @@
 //! Requests of functions to servers, from the grant to the answer: with a secret that no function sees, and nowhere that the site does not
 //! say.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

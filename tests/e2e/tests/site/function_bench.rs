@@ -1,5 +1,4 @@
 //! The workloads of FunctionBench through the ordinary gate: each answers what Python answers.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Who may call, with the site's default as it is and tokens as the server issues them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

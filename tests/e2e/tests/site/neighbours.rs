@@ -1,6 +1,5 @@
 //! Every hostile case that is admitted, called on a node beside a benign function: whatever it
 //! does to itself, its neighbour answers right, and the host is as it was.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,4 @@
 //! Data of functions, from the grant to the commit: what is admitted, what takes effect, and what does not.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::Permissions;
 use std::net::TcpListener;

@@ -1,5 +1,4 @@
 //! Assets: bytes that an operator makes of a file, which functions read without asking for them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
 use std::time::Duration;

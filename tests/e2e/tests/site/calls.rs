@@ -1,5 +1,4 @@
 //! Functions that call others: what is admitted, what they hear, and that what they do takes effect together.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_harness::{Answer, Stack, package};
 

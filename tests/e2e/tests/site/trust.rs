@@ -1,5 +1,4 @@
 //! What a node must not believe.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
     fs,
