@@ -59,6 +59,11 @@ pub(crate) struct Function {
 const _: () = assert!(size_of::<Function>() == 64);
 
 impl Function {
+    /// Whether its image is wanted even if another one has to leave for it.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.open > 0 || self.pinned && self.gate == Gate::Open
+    }
+
     const UNKNOWN: Self = Self {
         slot: 0,
         queue: 0,

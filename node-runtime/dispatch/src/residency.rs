@@ -142,22 +142,30 @@ impl Scheduler {
 
     /// The loader has nothing against the image, but its slab no room that it fits into: the least
     /// recently used idle function of that slab leaves, unless one does already, and the image is tried again
-    /// when its room came back. Without any other function there it counts as one that cannot be loaded.
-    pub fn no_room(&mut self, function: FunctionId, slab: SlabId, commands: &mut Commands) {
+    /// when its room came back; one that nobody waits for stays cold instead. Without any other function there it counts as one that
+    /// cannot be loaded: whether it does.
+    pub fn no_room(&mut self, function: FunctionId, slab: SlabId, commands: &mut Commands) -> bool {
         let comes_back = self.departures.are_of(slab);
         if self.slabs.get(slab.number).resident == 0 && !comes_back {
-            return self.load_failed(function, slab, commands);
+            self.load_failed(function, slab, commands);
+            return true;
         }
-        let Some(known) = self.loading(function, slab) else { return };
-        known.phase = Phase::Wanted;
-        let bytes = known.bytes;
+        let Some(known) = self.loading(function, slab) else { return false };
+        let (bytes, is_needed) = (known.bytes, known.is_needed());
+        known.phase = if is_needed { Phase::Wanted } else { Phase::Cold };
         self.room.bytes -= bytes;
         self.slabs.ensure(slab.number).images -= 1;
+        if !is_needed {
+            self.slabs.settle(slab.number, commands);
+            self.admit_wanted(commands);
+            return false;
+        }
         self.room.wanted.push_front(function.0);
         // Without anything idle it waits in front of the others until something is.
         if comes_back || self.evict(Some(slab.number), commands) {
             self.departures.note_full(slab);
         }
+        false
     }
 
     /// The loader is gone and all slabs with it: others, empty, take their place.
@@ -310,8 +318,7 @@ impl Scheduler {
                 continue;
             }
             let known = &mut self.functions[index];
-            let needed = known.open > 0 || known.pinned && known.gate == Gate::Open;
-            if !needed {
+            if !known.is_needed() {
                 known.phase = Phase::Cold;
             } else if self.room.bytes + known.bytes > self.limits.resident_bytes_max {
                 if self.evict(None, commands) {

@@ -111,9 +111,9 @@ fn ready(scheduler: &mut Scheduler, at: u64, commands: &[Command]) -> Commands {
     after
 }
 
-fn with(step: impl FnOnce(&mut Commands)) -> Commands {
+fn with<T>(step: impl FnOnce(&mut Commands) -> T) -> Commands {
     let mut commands = Commands::new();
-    step(&mut commands);
+    drop(step(&mut commands));
     commands
 }
 

@@ -81,10 +81,10 @@ impl Store {
     /// Whether a store of that kind was ever opened over this data.
     pub async fn has_opened_store(&self, kind: StoreKind) -> Result<bool, KvError> {
         let ask = || {
-            let asked = sqlx::query_scalar("SELECT EXISTS (SELECT FROM opened_stores WHERE kind = $1)");
-            asked.bind(kind.as_str()).fetch_one(&self.pool)
+            let asked = sqlx::query_as("SELECT EXISTS (SELECT FROM opened_stores WHERE kind = $1)");
+            self.other.fetch_one(asked.bind(kind.as_str()))
         };
-        read(ask).await
+        read(ask).await.map(|(has,)| has)
     }
 
     /// One was opened.
@@ -97,7 +97,7 @@ impl Store {
 
     /// Announces that a call is about to change something: the number under which [`Store::complete_changes`] tells what came of it.
     pub async fn announce_change(&self, caller: &Caller, change: &AuditedChange<'_>) -> Result<i64, KvError> {
-        let insert = sqlx::query_scalar(
+        let insert = sqlx::query_as(
             "INSERT INTO audit (call, tenant, function, version, trace, resource, key_sha256, operation, bytes, keys, outcome)
              VALUES ($1, $2, $3, $4, $5, $6, sha256($7), $8, 0, 0, 'begun') RETURNING id",
         )
@@ -109,7 +109,7 @@ impl Store {
         .bind(change.resource.as_str())
         .bind(change.target.as_bytes())
         .bind(change.kind.as_str());
-        insert.fetch_one(&self.pool).await.map_err(KvError::unavailable)
+        self.other.fetch_one(insert).await.map(|(id,)| id).map_err(KvError::unavailable)
     }
 
     /// Tells what came of changes that were announced.

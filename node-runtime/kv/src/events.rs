@@ -10,7 +10,7 @@ pub const WAITING_EVENTS_MAX: i64 = 10_000;
 impl Store {
     /// Drops events that are more than may wait, the latest first, and those of triggers that are off or none any more: so many of each at most.
     pub(crate) async fn drop_events(&self, dropped_max: i64) -> Result<u64, KvError> {
-        let drop = sqlx::query_scalar(
+        let drop = sqlx::query_as(
             "WITH gone AS (
                  DELETE FROM events WHERE id IN (
                      SELECT e.id FROM triggers t CROSS JOIN LATERAL (
@@ -28,7 +28,7 @@ impl Store {
         )
         .bind(dropped_max)
         .bind(WAITING_EVENTS_MAX);
-        let dropped: i64 = drop.fetch_one(&self.pool).await.map_err(KvError::unavailable)?;
+        let (dropped,): (i64,) = self.other.fetch_one(drop).await.map_err(KvError::unavailable)?;
         Ok(u64::try_from(dropped).unwrap_or_default())
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use mfaas_ident::ResourceName;
+use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use crate::KvError;
@@ -17,7 +18,7 @@ const CLAIM_TRIES: u32 = 20;
 impl Store {
     /// Which resources lie in servers, and in which.
     pub(crate) async fn homes(&self) -> Result<Vec<(ResourceName, Uuid)>, KvError> {
-        let ask = || sqlx::query_as("SELECT resource, server FROM homes").fetch_all(&self.pool);
+        let ask = || self.other.fetch_all(sqlx::query_as("SELECT resource, server FROM homes"));
         let rows: Vec<(String, Uuid)> = read(ask).await?;
         Ok(rows.into_iter().filter_map(|(name, server)| Some((name.parse().ok()?, server))).collect())
     }
@@ -44,32 +45,19 @@ impl Store {
         server: Uuid,
         name: &str,
     ) -> Result<(), KvError> {
-        let wrong = |wrong| Err(KvError::Server { server: name.to_owned(), wrong });
-        let mut claim = self.commits.begin().await.map_err(KvError::unavailable)?;
-        for resource in resources {
-            let home: Option<String> = sqlx::query_scalar("SELECT claim_home($1, $2, $3)")
-                .bind(resource.as_str())
-                .bind(server)
-                .bind(name)
-                .fetch_one(&mut *claim)
-                .await
-                .map_err(KvError::unavailable)?;
-            match home.as_deref() {
-                None => {}
-                Some("") => {
-                    return wrong(format!(
-                        "`{resource}` has entries in PostgreSQL: delete them there first, or leave it out of the file"
-                    ));
-                }
-                Some(other) => {
-                    return wrong(format!(
-                        "`{resource}` lies in another server, which was called `{other}`; if this one is new or has lost \
-                         its data and that is meant so, delete its row from mfaas_data.homes"
-                    ));
-                }
-            }
-        }
-        claim.commit().await.map_err(KvError::unavailable)
+        let mut taken = self.commits.take().await.map_err(KvError::unavailable)?;
+        let claimed = self.commits.within(claim(taken.connection(), resources, server, name)).await;
+        let wrong = match taken.answered(claimed).map_err(KvError::unavailable)? {
+            None => return Ok(()),
+            Some((resource, other)) if other.is_empty() => format!(
+                "`{resource}` has entries in PostgreSQL: delete them there first, or leave it out of the file"
+            ),
+            Some((resource, other)) => format!(
+                "`{resource}` lies in another server, which was called `{other}`; if this one is new or has lost its data \
+                 and that is meant so, delete its row from mfaas_data.homes"
+            ),
+        };
+        Err(KvError::Server { server: name.to_owned(), wrong })
     }
 
     /// Writes audit records of calls, with all of a call, unless they are there: how many it wrote.
@@ -100,4 +88,26 @@ impl Store {
         .bind(records.iter().map(|record| record.bytes).collect::<Vec<_>>());
         self.change(insert).await
     }
+}
+
+/// Claims all of them, or none: then one that lies elsewhere, and how the server is called where it lies, which is nothing for
+/// PostgreSQL.
+async fn claim<'r>(
+    connection: &mut PgConnection,
+    resources: &'r BTreeSet<ResourceName>,
+    server: Uuid,
+    name: &str,
+) -> Result<Option<(&'r ResourceName, String)>, sqlx::Error> {
+    let mut claim = connection.begin().await?;
+    for resource in resources {
+        let asked = sqlx::query_scalar("SELECT claim_home($1, $2, $3)");
+        let home: Option<String> =
+            asked.bind(resource.as_str()).bind(server).bind(name).fetch_one(&mut *claim).await?;
+        if let Some(home) = home {
+            claim.rollback().await?;
+            return Ok(Some((resource, home)));
+        }
+    }
+    claim.commit().await?;
+    Ok(None)
 }

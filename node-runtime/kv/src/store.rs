@@ -4,25 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_ident::{FunctionName, ResourceName, TenantName, VersionNumber};
-use sqlx::PgPool;
-use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
 
 use crate::KvError;
 use crate::address;
+use crate::connections::{Connections, Waits};
 use crate::error::Meaning;
 use crate::key::{Key, Place, Range};
 use crate::part::Part;
-use crate::read_connections::ReadConnections;
 use crate::retry::read;
 use crate::schema;
 use crate::transaction::{Blob, Entry, Expiry, Scan, Value, Write};
 
-/// How long a caller waits for a free connection.
-const ACQUIRE_MAX: Duration = Duration::from_secs(3);
+/// How long a caller waits for a free connection, and for an answer.
+const WAITS: Waits = Waits { connection: Duration::from_secs(3), answer: Duration::from_secs(8) };
 /// Connections for what a broker does of itself, now and then: it sums up, sweeps, and writes down what was read.
 const OWN_CONNECTIONS: u32 = 4;
-/// No statement takes longer; one that does is stuck behind a lock, or behind a disk.
+/// The database lets no statement take longer: one that does is stuck behind a lock, or behind a disk.
 const STATEMENT_MS_MAX: &str = "5000";
 /// How long it is remembered that a call took effect: longer than any is asked for again.
 const COMMITS_KEPT: &str = "1 day";
@@ -41,11 +39,11 @@ const SWEPT_MAX: i64 = 10_000;
 #[derive(Debug, Clone)]
 pub struct Store {
     /// What calls read.
-    reading: Arc<ReadConnections>,
+    reading: Arc<Connections>,
     /// All that is neither that nor a commit.
-    pub(crate) pool: PgPool,
+    pub(crate) other: Arc<Connections>,
     /// Each statement is a serializable transaction.
-    pub(crate) commits: PgPool,
+    pub(crate) commits: Arc<Connections>,
 }
 
 /// Whose call commits.
@@ -126,17 +124,13 @@ impl Store {
         let options = options.application_name("mfaas-kv").options([("search_path", schema::NAME)]);
         schema::prepare(&options).await?;
         let options = options.options([("statement_timeout", STATEMENT_MS_MAX)]);
-        let pool = |options, connections| {
-            // Whether a connection lives is found out by what it is asked.
-            let pool = PgPoolOptions::new().test_before_acquire(false).max_connections(connections);
-            pool.acquire_timeout(ACQUIRE_MAX).connect_lazy_with(options)
-        };
         let serializable = options.clone().options([("default_transaction_isolation", "serializable")]);
-        let reading =
-            ReadConnections::new(options.clone(), connections_max.saturating_add(more), ACQUIRE_MAX);
-        let commits = pool(serializable, connections_max);
-        let pool = pool(options, more.saturating_add(OWN_CONNECTIONS));
-        Ok(Self { reading: Arc::new(reading), pool, commits })
+        let connections = |options, number| Arc::new(Connections::new(options, number, WAITS));
+        Ok(Self {
+            reading: connections(options.clone(), connections_max.saturating_add(more)),
+            other: connections(options, more.saturating_add(OWN_CONNECTIONS)),
+            commits: connections(serializable, connections_max),
+        })
     }
 
     /// The entries of these keys now, in their order.
@@ -187,7 +181,8 @@ impl Store {
 
     /// True if the call took effect, false if it was given up, by now or before.
     pub(crate) async fn try_give_up(&self, caller: &Caller) -> Result<bool, sqlx::Error> {
-        sqlx::query_scalar("SELECT give_up_call($1)").bind(caller.call).fetch_one(&self.commits).await
+        let asked = sqlx::query_as("SELECT give_up_call($1)").bind(caller.call);
+        self.commits.fetch_one(asked).await.map(|(took_effect,)| took_effect)
     }
 
     /// True if the changes took effect now, false if they had before. Says whether a connection was lost on which it was asked.
@@ -199,8 +194,9 @@ impl Store {
     ) -> Result<bool, sqlx::Error> {
         let Part { seen, scans, writes } = part;
         let resource = |name: &ResourceName| name.as_str().to_owned();
-        let mut connection = self.commits.acquire().await?;
-        sqlx::query_scalar(
+        // Where there is no connection nothing was asked.
+        let mut taken = self.commits.take().await?;
+        let asked = sqlx::query_scalar(
             "SELECT commit_call(
                  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
              WHERE lie_here($6::text[] || $9::text[] || $13::text[])
@@ -224,10 +220,10 @@ impl Store {
         .bind(writes.iter().map(|(_, write)| expiry_ms(write)).collect::<Vec<_>>())
         .bind(writes.iter().map(|(_, write)| write.blob().map(|blob| blob.id)).collect::<Vec<_>>())
         .bind(writes.iter().map(|(_, write)| write.blob().map_or(0, bytes_of)).collect::<Vec<_>>())
-        .fetch_one(&mut *connection)
-        .await
+        .fetch_one(taken.connection());
+        let answer = self.commits.within(asked).await;
         // What the database itself refuses has not taken effect; of anything else that is not known.
-        .inspect_err(|error| {
+        taken.answered(answer).inspect_err(|error| {
             let is_lost = Meaning::of_postgres(error) == Meaning::Lost;
             *was_lost |= is_lost || !matches!(error, sqlx::Error::Database(_));
         })
@@ -276,7 +272,7 @@ impl Store {
              )
              SELECT count(*), max(id) FROM taken",
         );
-        let summed = sum.bind(SWEPT_MAX).bind(from).fetch_one(&self.pool).await;
+        let summed = self.other.fetch_one(sum.bind(SWEPT_MAX).bind(from)).await;
         let (count, last): (i64, Option<i64>) = summed.map_err(KvError::unavailable)?;
         Ok(Summed { last, may_be_more: count >= SWEPT_MAX })
     }
@@ -284,9 +280,8 @@ impl Store {
     /// The resources that hold at least so many bytes, and how many, as it was summed up last.
     pub async fn large(&self, bytes: u64) -> Result<Vec<(ResourceName, u64)>, KvError> {
         let ask = || {
-            sqlx::query_as("SELECT resource, bytes FROM sizes WHERE bytes >= $1")
-                .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
-                .fetch_all(&self.pool)
+            let asked = sqlx::query_as("SELECT resource, bytes FROM sizes WHERE bytes >= $1");
+            self.other.fetch_all(asked.bind(i64::try_from(bytes).unwrap_or(i64::MAX)))
         };
         let rows: Vec<(String, i64)> = read(ask).await?;
         // Nothing was ever written under what is no name.
@@ -337,7 +332,7 @@ impl Store {
 
     /// Blobs that no entry names for so long that none will any more, a bounded number: they are to be removed.
     pub async fn doom(&self) -> Result<Vec<Uuid>, KvError> {
-        let doom = sqlx::query_scalar(
+        let doom = sqlx::query_as(
             "WITH doomed AS (
                  UPDATE staged_blobs SET doomed = true WHERE id IN
                      (SELECT id FROM staged_blobs WHERE since < now() - $2::text::interval ORDER BY since LIMIT $1
@@ -349,7 +344,8 @@ impl Store {
              SELECT id FROM doomed UNION ALL SELECT id FROM freed",
         );
         let doom = doom.bind(DOOMED_MAX).bind(STAGED_KEPT).bind(FREED_KEPT);
-        doom.fetch_all(&self.pool).await.map_err(KvError::unavailable)
+        let doomed: Vec<(Uuid,)> = self.other.fetch_all(doom).await.map_err(KvError::unavailable)?;
+        Ok(doomed.into_iter().map(|(id,)| id).collect())
     }
 
     /// These have been removed.
@@ -371,7 +367,7 @@ impl Store {
         &self,
         statement: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
     ) -> Result<u64, KvError> {
-        let done = statement.execute(&self.pool).await.map_err(KvError::unavailable)?;
+        let done = self.other.execute(statement).await.map_err(KvError::unavailable)?;
         Ok(done.rows_affected())
     }
 }

@@ -86,6 +86,19 @@ fn an_image_that_fits_nowhere_takes_the_place_of_another() {
     assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
 }
 
+/// It is loaded when somebody calls it.
+#[test]
+fn an_image_that_nobody_waits_for_takes_nobodys_place() {
+    let mut scheduler = serving(1);
+    let load = Command::Load { function: FunctionId(3), slab: SLAB };
+    assert_eq!(with(|out| scheduler.define(FunctionId(3), function(3), out).unwrap()), [load]);
+    let mut commands = Commands::new();
+    assert!(!scheduler.no_room(FunctionId(3), SLAB, &mut commands), "it may fit another time");
+    assert_eq!(commands[..], []);
+    assert_eq!(scheduler.standing(FunctionId(3)), Standing::Cold);
+    assert_eq!(submit(&mut scheduler, 0, 3).1, [load]);
+}
+
 /// Others that find no room wait for the same, also where nothing else is left: that is no fault of theirs.
 #[test]
 fn nothing_else_leaves_while_room_comes_back() {

@@ -356,7 +356,30 @@ async fn a_database_that_is_away_is_no_open_question(world: World) {
     assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
 }
 
+/// What is asked of it holds connections, and what stands behind it waits: both end, and it goes on when the store does.
+async fn a_store_that_says_nothing_is_waited_for_so_long(world: World) {
+    let relay = world.relay(Cut::Answers);
+    let through = world.through(&relay, 1).await;
+    let mut call = Call { stores: &through, caller: caller(), transaction: Transaction::default() };
+    call.put("k", "1");
+    call.done().await;
+    relay.let_pass(false);
+    let mut waits = Call { stores: &through, caller: caller(), transaction: Transaction::default() };
+    waits.put("k", "2");
+    let mut reads = Transaction::default();
+    let (resource, keys) = (resource(), [Key::new("k").unwrap()]);
+    let both = async { tokio::join!(reads.get(&through, &resource, &keys), waits.commit()) };
+    let (read, committed) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
+    assert!(matches!(read, Err(KvError::Unavailable(_))), "{read:?}");
+    assert!(matches!(committed, Err(KvError::Unacknowledged(_))), "{committed:?}");
+    relay.let_pass(true);
+    waits.commit().await.unwrap();
+    let mut after = Call { stores: &through, caller: caller(), transaction: Transaction::default() };
+    assert_eq!(after.get("k").await.as_deref(), Some("2"));
+}
+
 over_both!(
+    a_store_that_says_nothing_is_waited_for_so_long,
     a_commit_that_is_asked_for_again_takes_effect_once,
     the_same_call_asked_for_at_the_same_time_takes_effect_once,
     each_change_has_its_audit_record,

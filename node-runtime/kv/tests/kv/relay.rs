@@ -1,4 +1,4 @@
-//! Between a store and its database: lets so many bytes pass, and cuts the connection.
+//! Between a store and its database: lets so many bytes pass, and cuts the connection; or lets nothing pass, and cuts nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 /// What is cut.
@@ -30,6 +30,7 @@ pub(crate) struct Relay {
     /// Bytes that have passed in that direction.
     passed: Arc<AtomicI64>,
     ends: Arc<Notify>,
+    passes: watch::Sender<bool>,
     _connections: JoinSet<()>,
 }
 
@@ -39,16 +40,18 @@ impl Relay {
         let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
         let (left, passed) = (Arc::new(AtomicI64::new(-1)), Arc::new(AtomicI64::new(0)));
         let ends = Arc::new(Notify::new());
+        let (passes, whether) = watch::channel(true);
         let way = Way {
             server,
             cut,
             left: Arc::clone(&left),
             passed: Arc::clone(&passed),
             ends: Arc::clone(&ends),
+            passes: whether,
         };
         let mut connections = JoinSet::new();
         connections.spawn(way.serve(listener));
-        Self { directory, left, passed, ends, _connections: connections }
+        Self { directory, left, passed, ends, passes, _connections: connections }
     }
 
     /// Where it listens.
@@ -76,6 +79,11 @@ impl Relay {
         self.ends.notify_waiters();
     }
 
+    /// Whether anything passes from now on. Connections stay whole, and can be made.
+    pub(crate) fn let_pass(&self, passes: bool) {
+        self.passes.send_replace(passes);
+    }
+
     /// Lets everything pass.
     pub(crate) fn lift(&self) {
         self.left.store(-1, Ordering::SeqCst);
@@ -95,6 +103,7 @@ struct Way {
     left: Arc<AtomicI64>,
     passed: Arc<AtomicI64>,
     ends: Arc<Notify>,
+    passes: watch::Receiver<bool>,
 }
 
 impl Way {
@@ -118,18 +127,26 @@ impl Way {
             Cut::Answers => (None, metered),
         };
         tokio::select! {
-            () = copy(from_client, to_server, requests) => {}
-            () = copy(from_server, to_client, answers) => {}
+            () = copy(from_client, to_server, requests, self.passes.clone()) => {}
+            () = copy(from_server, to_client, answers, self.passes.clone()) => {}
             () = self.ends.notified() => {}
         }
     }
 }
 
 /// Copies to the end, or until no more may pass.
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, meter: Option<(&AtomicI64, &AtomicI64)>) {
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    meter: Option<(&AtomicI64, &AtomicI64)>,
+    mut passes: watch::Receiver<bool>,
+) {
     let mut buffer = vec![0; 16 << 10];
     loop {
         let Ok(count @ 1..) = from.read(&mut buffer).await else { return };
+        if passes.wait_for(|passes| *passes).await.is_err() {
+            return;
+        }
         let mut pass = count;
         if let Some((left, passed)) = meter {
             let before = left.load(Ordering::SeqCst);

@@ -238,9 +238,10 @@ impl Engine {
                 self.residents.resolve(function, Err(reason), &self.scheduler);
             }
             Event::NoRoom { function, slab } => {
-                self.scheduler.no_room(function, slab, &mut self.commands);
-                let reason = "the slab has no room for it".to_owned();
-                self.residents.resolve(function, Err(reason), &self.scheduler);
+                let never_fits = self.scheduler.no_room(function, slab, &mut self.commands);
+                let reason = || Err("the slab has no room for it".to_owned());
+                // One that is to be tried again is cold meanwhile: room may not come for long.
+                self.residents.answer(function, if never_fits { reason() } else { Ok(()) });
             }
             Event::Unloaded { slab, slot } => self.scheduler.unloaded(slab, slot, &mut self.commands),
             Event::Renewed => {
@@ -551,7 +552,9 @@ impl Engine {
             Command::Stop { worker } => self.workers.let_go(worker),
             Command::Spawn { worker, pool, slab } => {
                 self.residents.open(slab);
-                self.workers.spawn(Wanted { id: worker, pool, slab });
+                if !self.workers.spawn(Wanted { id: worker, pool, slab }) {
+                    self.scheduler.worker_died(self.clock.moment(), worker, &mut self.commands);
+                }
             }
             Command::CloseSlab { slab } => self.residents.close(slab),
             Command::Suspect { function } => {

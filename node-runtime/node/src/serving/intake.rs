@@ -106,12 +106,41 @@ pub(crate) enum Event {
     End,
 }
 
+impl Event {
+    fn is_of_broker(&self) -> bool {
+        matches!(self, Self::Broker(_) | Self::BrokerLost(_))
+    }
+}
+
+/// What is in the queue, or about to be. Counted before it can be read, so that no count ever falls short.
+#[derive(Debug, Default)]
+struct Queued {
+    events: AtomicUsize,
+    /// Those among them that were heard of the broker.
+    of_broker: AtomicUsize,
+}
+
+impl Queued {
+    fn count(&self, is_of_broker: bool) {
+        self.events.fetch_add(1, Ordering::SeqCst);
+        if is_of_broker {
+            self.of_broker.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn discount(&self, is_of_broker: bool) {
+        self.events.fetch_sub(1, Ordering::SeqCst);
+        if is_of_broker {
+            self.of_broker.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
 /// The writing end. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Intake {
     queue: SyncSender<Event>,
-    /// Events in the queue, or about to be.
-    queued: Arc<AtomicUsize>,
+    queued: Arc<Queued>,
     wake: Arc<WakeWord>,
     /// Closes with the reading end.
     reader: watch::Receiver<()>,
@@ -126,7 +155,12 @@ impl Intake {
 
     /// Whether there is something to read, or will be in a moment.
     pub(crate) fn has_some(&self) -> bool {
-        self.queued.load(Ordering::SeqCst) > 0
+        self.queued.events.load(Ordering::SeqCst) > 0
+    }
+
+    /// The same of what was heard of the broker.
+    pub(crate) fn has_of_broker(&self) -> bool {
+        self.queued.of_broker.load(Ordering::SeqCst) > 0
     }
 
     /// What the reader sleeps on while it lets go of its end.
@@ -141,11 +175,10 @@ impl Intake {
 
     /// Offers a call; gives it back when the queue is full or nobody reads it.
     pub(crate) fn offer(&self, call: Call) -> Result<(), Call> {
-        // Counted before it can be read, so that the count never falls short.
-        self.queued.fetch_add(1, Ordering::SeqCst);
+        self.queued.count(false);
         let offered = self.queue.try_send(Event::Call(call));
         if offered.is_err() {
-            self.queued.fetch_sub(1, Ordering::SeqCst);
+            self.queued.discount(false);
         }
         match offered {
             Ok(()) => {
@@ -163,10 +196,11 @@ impl Intake {
     /// Sends an event that must not be lost; waits while the queue is full. Without a reader it
     /// means nothing any more.
     pub(crate) fn send(&self, event: Event) {
-        self.queued.fetch_add(1, Ordering::SeqCst);
+        let is_of_broker = event.is_of_broker();
+        self.queued.count(is_of_broker);
         match self.queue.send(event) {
             Ok(()) => self.wake.ring(),
-            Err(_) => drop(self.queued.fetch_sub(1, Ordering::SeqCst)),
+            Err(_) => self.queued.discount(is_of_broker),
         }
     }
 }
@@ -175,7 +209,7 @@ impl Intake {
 #[derive(Debug)]
 pub(crate) struct Outlet {
     queue: Receiver<Event>,
-    queued: Arc<AtomicUsize>,
+    queued: Arc<Queued>,
     wake: Arc<WakeWord>,
     /// Taken while looking whether there is anything.
     first: Option<Event>,
@@ -184,7 +218,7 @@ pub(crate) struct Outlet {
 impl Outlet {
     pub(crate) fn next(&mut self) -> Option<Event> {
         let next = self.first.take().or_else(|| self.queue.try_recv().ok())?;
-        self.queued.fetch_sub(1, Ordering::SeqCst);
+        self.queued.discount(next.is_of_broker());
         Some(next)
     }
 

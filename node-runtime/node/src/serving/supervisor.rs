@@ -76,6 +76,8 @@ pub(crate) struct WorkerSupervisor {
     kind: WorkerKind,
     /// Where the isolation controller of this machine listens, if bulk calls give way to others.
     isolation: Option<PathBuf>,
+    /// Of its threads.
+    stack_bytes: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -91,26 +93,28 @@ impl WorkerSupervisor {
         kind: WorkerKind,
         isolation: Option<PathBuf>,
     ) -> Self {
-        let (state, changed) = Default::default();
-        Self { program, cores, intake, protection, sharing, kind, isolation, state, changed }
+        let (state, changed, stack_bytes) = (Mutex::default(), Condvar::new(), STACK_BYTES);
+        Self { program, cores, intake, protection, sharing, kind, isolation, stack_bytes, state, changed }
     }
 
-    /// Starts a worker. Its arrival or its death is reported, whatever happens.
-    pub(crate) fn spawn(self: &Arc<Self>, wanted: Wanted) {
+    /// Starts a worker. Its arrival or its death is reported, whatever happens, but where this is `false`: the engine, which asks, reads
+    /// the reports, and must not wait for room among them.
+    #[must_use]
+    pub(crate) fn spawn(self: &Arc<Self>, wanted: Wanted) -> bool {
         self.lock().threads += 1;
         let supervisor = Arc::clone(self);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{}", wanted.id.place))
-            .stack_size(STACK_BYTES)
+            .stack_size(self.stack_bytes)
             .spawn(move || {
                 let ended = Ended { supervisor: &supervisor, id: wanted.id };
                 supervisor.supervise(&wanted);
                 drop(ended);
             });
-        if let Err(error) = thread {
-            tracing::error!(%error, "a supervisor cannot be started");
-            drop(Ended { supervisor: self, id: wanted.id });
-        }
+        let Err(error) = thread else { return true };
+        tracing::error!(%error, "a supervisor cannot be started");
+        self.lock().threads -= 1;
+        false
     }
 
     /// Workers that start over this slab map this memory; without any they cannot start.

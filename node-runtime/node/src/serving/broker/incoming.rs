@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use mfaas_broker_protocol::{FromBroker, HEAD_BYTES, ProtocolError, decode, message_bytes};
 use rustix::event::epoll;
@@ -61,8 +61,8 @@ impl Incoming {
 
     /// The next message for an engine that looks, if one has come. What the thread has told comes first.
     pub(super) fn next(&self, told: &Intake) -> Option<FromBroker> {
-        let mut reading = self.reading.try_lock().ok()?;
-        if told.has_some() {
+        let mut reading = self.try_lock()?;
+        if told.has_of_broker() {
             return None;
         }
         if self.is_watched.load(Ordering::Relaxed) {
@@ -82,13 +82,14 @@ impl Incoming {
         self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// From now on what comes wakes the thread, and what has come. `false`, and nothing is changed, where the engine has read something
-    /// that it has not taken.
+    /// From now on what comes wakes the thread, and what has come. `false`, and nothing is changed, where the engine has something to
+    /// take: it has read it, or the thread tells it.
     pub(super) fn watch(&self) -> bool {
         if self.is_watched() {
             return true;
         }
-        let reading = self.lock();
+        // The thread holds it while it waits for room in the intake, which the engine makes.
+        let Some(reading) = self.try_lock() else { return false };
         if reading.has_whole() {
             return false;
         }
@@ -124,6 +125,15 @@ impl Incoming {
 impl Incoming {
     fn lock(&self) -> MutexGuard<'_, Reading> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing while the other one has it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Reading>> {
+        match self.reading.try_lock() {
+            Ok(reading) => Some(reading),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -78,9 +78,13 @@ impl Residents {
         result: Result<(), String>,
         scheduler: &Scheduler,
     ) {
-        if scheduler.standing(function) == Standing::Coming {
-            return;
+        if scheduler.standing(function) != Standing::Coming {
+            self.answer(function, result);
         }
+    }
+
+    /// Answers all that wait for the function.
+    pub(super) fn answer(&mut self, function: FunctionId, result: Result<(), String>) {
         if let (Err(reason), Some(known)) = (&result, self.known.get(&function)) {
             tracing::error!(function = %known.served.key, reason, "an image cannot be loaded");
         }

@@ -485,6 +485,34 @@ async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_
     assert_eq!(why.message, "acme/hello@2 cannot be loaded: it is odd");
 }
 
+/// Room may not come for long, and what is defined together waits for all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_finds_no_room_is_defined_and_takes_nobodys_place() {
+    let stage = Stage::new().await;
+    let dispatcher = Arc::clone(&stage.dispatcher);
+    let image = Arc::new(VerifiedImage::for_test(key("hello", 2)));
+    let defining = tokio::spawn(async move { dispatcher.define(&[image]).await.unwrap() });
+    match stage.task() {
+        Task::Load { function, slab, .. } => stage.intake.send(Event::NoRoom { function, slab }),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(tokio::time::timeout(PATIENCE, defining).await.expect("it is cold").unwrap(), []);
+    assert!(stage.tasks_now().is_empty(), "version 1 stays");
+    stage.route(&key("hello", 2));
+    assert!(matches!(stage.task(), Task::Unload { slot: 7, .. }), "nobody calls version 1 any more");
+    let call = stage.call();
+    match stage.task() {
+        Task::Load { function, slab, .. } => {
+            stage.intake.send(Event::Loaded { function, slab, slot: 8, bytes: 1 });
+        }
+        other => panic!("{other:?}"),
+    }
+    let (mut end, _fd, _child) = stage.worker();
+    assert_eq!(next(&mut end).function, 8);
+    reply(&mut end, b"new");
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_slab_is_filled_again_and_calls_wait_for_it() {
     let stage = Stage::new().await;

@@ -43,9 +43,9 @@ impl Workers {
         Self { supervisor, slots, active, is_dismissed, rate, watch: Pace::new(rate, WATCH_US) }
     }
 
-    /// Has a worker started.
-    pub(super) fn spawn(&self, wanted: Wanted) {
-        self.supervisor.spawn(wanted);
+    /// Has a worker started; `false` if it never will be.
+    pub(super) fn spawn(&self, wanted: Wanted) -> bool {
+        self.supervisor.spawn(wanted)
     }
 
     /// A worker is ready. Calls may be submitted to it, unless the node stops.

@@ -88,7 +88,7 @@ fn a_worker_without_slab_or_process_is_reported_dead() {
         ("there is no such program", SLAB, memory()),
     ] {
         let (supervisor, mut outlet) = supervisor(PathBuf::from("/nonexistent/worker"));
-        supervisor.spawn(wanted(5));
+        assert!(supervisor.spawn(wanted(5)));
         std::thread::sleep(A_WHILE);
         assert!(outlet.next().is_none(), "{why}: not before that is known");
         supervisor.give_slab(slab, memory);
@@ -96,6 +96,17 @@ fn a_worker_without_slab_or_process_is_reported_dead() {
         ends(&supervisor);
         assert_eq!(supervisor.lock().starting, 0, "{why}: others may start");
     }
+}
+
+/// Who asks is who reads reports: it hears of this at once.
+#[test]
+fn a_worker_without_a_thread_is_not_reported() {
+    let (mut supervisor, mut outlet) = supervisor(PathBuf::new());
+    // More than an address space has.
+    Arc::get_mut(&mut supervisor).unwrap().stack_bytes = 1 << 50;
+    assert!(!supervisor.spawn(wanted(5)));
+    assert!(outlet.next().is_none());
+    assert!(supervisor.is_gone());
 }
 
 #[test]
@@ -111,13 +122,13 @@ fn news_of_a_slabs_old_life_take_nothing_from_the_new_one() {
 #[test]
 fn a_supervisor_that_closes_ends_all_that_wait_and_starts_none() {
     let (supervisor, mut outlet) = supervisor(PathBuf::new());
-    (0..6).for_each(|place| supervisor.spawn(wanted(place)));
+    assert!((0..6).all(|place| supervisor.spawn(wanted(place))));
     std::thread::sleep(A_WHILE);
     assert!(!supervisor.is_gone());
     supervisor.close();
     assert_eq!(deaths(&mut outlet, 6).len(), 6);
     ends(&supervisor);
-    supervisor.spawn(wanted(6));
+    assert!(supervisor.spawn(wanted(6)));
     supervisor.give_slab(SLAB, Some(sealed_memory(b"").unwrap()));
     assert_eq!(deaths(&mut outlet, 1), BTreeSet::from([6]));
     ends(&supervisor);
@@ -145,7 +156,7 @@ fn few_start_at_a_time_and_the_others_come_after_them() {
     let home = tempfile::tempdir().unwrap();
     let (supervisor, mut outlet) = supervisor(slow_program(home.path()));
     supervisor.give_slab(SLAB, Some(sealed_memory(b"").unwrap()));
-    (0..MORE as u16).for_each(|place| supervisor.spawn(wanted(place)));
+    assert!((0..MORE as u16).all(|place| supervisor.spawn(wanted(place))));
     let deadline = Instant::now() + PATIENCE;
     while started(home.path()) < STARTING_MAX {
         assert!(Instant::now() < deadline, "{}", started(home.path()));

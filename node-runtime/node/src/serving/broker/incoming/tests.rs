@@ -114,7 +114,7 @@ fn an_engine_does_not_rest_over_what_it_has_read() {
 fn what_the_thread_has_told_comes_first() {
     let mut connected = Connected::new();
     connected.say([1]);
-    soon(|| connected.intake.has_some().then_some(())).expect("the thread tells it");
+    soon(|| connected.intake.has_of_broker().then_some(())).expect("the thread tells it");
     connected.say([2]);
     assert_eq!(connected.incoming.next(&connected.intake), None);
     assert_eq!(connected.told(), Some(message(1)));
@@ -127,6 +127,35 @@ fn what_the_thread_has_told_comes_first() {
         })
     });
     assert_eq!(second, Some(message(2)));
+}
+
+/// A queue that is never empty is no reason to leave answers unread.
+#[test]
+fn what_else_waits_for_the_engine_does_not_come_first() {
+    let mut connected = Connected::looked_at();
+    connected.intake.send(Event::Renewed);
+    connected.say([1]);
+    assert_eq!(connected.found(), Some(message(1)));
+}
+
+/// The thread waits for room among what the engine is to take, and the engine must not wait for the thread.
+#[test]
+fn an_engine_does_not_rest_nor_wait_while_the_thread_waits_for_it() {
+    let mut connected = Connected::looked_at();
+    let sent = 5_000;
+    connected.say(0..sent);
+    // It is woken by the end, whatever it listens to.
+    connected.broker.shutdown(std::net::Shutdown::Both).unwrap();
+    let is_held = || connected.incoming.try_lock().is_none().then_some(());
+    soon(is_held).expect("the thread reads");
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(is_held().is_some(), "there is no room for all");
+    let (watched, result) = mpsc::channel();
+    let incoming = Arc::clone(&connected.incoming);
+    std::thread::spawn(move || watched.send(incoming.watch()));
+    assert_eq!(result.recv_timeout(SOON), Ok(false));
+    assert!((0..sent).all(|call| connected.told() == Some(message(call))));
+    assert!(connected.over.recv_timeout(SOON).is_ok());
 }
 
 #[test]
