@@ -32,7 +32,7 @@ const SETTINGS: &[&str] = &[
     "unix_socket_permissions=0777",
     "fsync=on",
     "shared_buffers=64MB",
-    "max_connections=80",
+    "max_connections=200",
     "jit=off",
     "wal_level=minimal",
     "max_wal_senders=0",
@@ -44,6 +44,10 @@ const SETTINGS: &[&str] = &[
     "timezone=UTC",
     "log_timezone=UTC",
 ];
+
+/// Of those, what the database of functions' data may have: more than a broker and a server use, and less than all, so that a database
+/// that is stuck with what functions asked of it has room for the site.
+const DATA_CONNECTIONS_MAX: u32 = 120;
 
 /// The directory with `initdb`, `postgres` and `psql`: the newest Debian one, or that of PATH.
 pub fn find_postgres() -> Result<PathBuf, SupervisorError> {
@@ -265,6 +269,8 @@ pub(crate) fn create_data_database(
         psql(programs, owner, &format!("CREATE DATABASE {DATA_ROLE} OWNER {DATA_ROLE}"))?;
     }
     psql(programs, owner, &format!("REVOKE ALL ON DATABASE {DATA_ROLE} FROM PUBLIC"))?;
+    let limit = format!("ALTER DATABASE {DATA_ROLE} CONNECTION LIMIT {DATA_CONNECTIONS_MAX}");
+    psql(programs, owner, &limit)?;
     psql(programs, owner, &format!("GRANT CONNECT ON DATABASE {DATA_ROLE} TO {EVENTS_ROLE}")).map(drop)
 }
 

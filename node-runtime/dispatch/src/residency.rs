@@ -143,29 +143,30 @@ impl Scheduler {
     /// The loader has nothing against the image, but its slab no room that it fits into: the least
     /// recently used idle function of that slab leaves, unless one does already, and the image is tried again
     /// when its room came back; one that nobody waits for stays cold instead. Without any other function there it counts as one that
-    /// cannot be loaded: whether it does.
-    pub fn no_room(&mut self, function: FunctionId, slab: SlabId, commands: &mut Commands) -> bool {
+    /// cannot be loaded: whether it does. Nothing for news of another slab than the current one.
+    pub fn no_room(&mut self, function: FunctionId, slab: SlabId, commands: &mut Commands) -> Option<bool> {
+        let known = *self.loading(function, slab)?;
         let comes_back = self.departures.are_of(slab);
         if self.slabs.get(slab.number).resident == 0 && !comes_back {
             self.load_failed(function, slab, commands);
-            return true;
+            return Some(true);
         }
-        let Some(known) = self.loading(function, slab) else { return false };
         let (bytes, is_needed) = (known.bytes, known.is_needed());
+        let known = &mut self.functions[function.0];
         known.phase = if is_needed { Phase::Wanted } else { Phase::Cold };
         self.room.bytes -= bytes;
         self.slabs.ensure(slab.number).images -= 1;
         if !is_needed {
             self.slabs.settle(slab.number, commands);
             self.admit_wanted(commands);
-            return false;
+            return Some(false);
         }
         self.room.wanted.push_front(function.0);
         // Without anything idle it waits in front of the others until something is.
         if comes_back || self.evict(Some(slab.number), commands) {
             self.departures.note_full(slab);
         }
-        false
+        Some(false)
     }
 
     /// The loader is gone and all slabs with it: others, empty, take their place.

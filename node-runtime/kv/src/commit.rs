@@ -11,8 +11,7 @@ use crate::store::{Caller, Committed};
 /// How often a commit is asked for that others stand in the way of, and what is paused longer each time, at most.
 const CONTENTION_TRIES: u32 = 12;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(10);
-/// How long it is asked for if its connections are lost, and how long if it changes nothing. Those of a pool are found to be dead one by
-/// one.
+/// How long it is asked for if its connections are lost, and how long if it changes nothing.
 const LOST_MAX: Duration = Duration::from_secs(10);
 const CHECK_LOST_MAX: Duration = Duration::from_secs(3);
 const LOST_PAUSE: Duration = Duration::from_millis(5);

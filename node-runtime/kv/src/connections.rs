@@ -13,6 +13,7 @@ use sqlx::query::{Query, QueryAs};
 use sqlx::{ConnectOptions as _, FromRow, PgConnection, Postgres};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::error::Meaning;
@@ -109,7 +110,7 @@ impl Connections {
     pub(crate) async fn take(&self) -> Result<Taken<'_>, sqlx::Error> {
         let taken = timeout(self.waits.connection, async {
             let place = self.places.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
-            let rested = self.resting().pop();
+            let rested = self.rested(Instant::now());
             let open = match rested {
                 Some(open) => open,
                 None => self.open().await?,
@@ -129,12 +130,23 @@ impl Connections {
     }
 
     async fn open(&self) -> Result<Open, sqlx::Error> {
-        // Bounded there as well: it goes on where its caller waits no longer.
-        let connecting = self.runtime.spawn(timeout(self.waits.connection, connect(self.options.clone())));
-        let connected = connecting.await.map_err(|_| sqlx::Error::WorkerCrashed)?;
-        let connection = connected.map_err(|_| sqlx::Error::PoolTimedOut)??;
+        // Ends with this: nobody connects for a caller that waits no longer.
+        let mut connecting = JoinSet::new();
+        connecting.spawn_on(connect(self.options.clone()), &self.runtime);
+        let connected = connecting.join_next().await.and_then(Result::ok);
+        let connection = connected.ok_or(sqlx::Error::WorkerCrashed)??;
         let now = Instant::now();
         Ok(Open { connection, since: now, used: now })
+    }
+
+    /// The connection that was used last.
+    fn rested(&self, now: Instant) -> Option<Open> {
+        let mut resting = self.resting();
+        // All others were used before the last.
+        if resting.last().is_some_and(|last| now.duration_since(last.used) >= REST_MAX) {
+            resting.clear();
+        }
+        resting.pop()
     }
 
     /// The connection has answered all that it was asked, and may be asked again.
@@ -164,12 +176,11 @@ impl Taken<'_> {
     /// What was asked has come to this. The connection is used again where all of it was answered, or ended by the database itself in
     /// favour of others.
     pub(crate) fn answered<T>(self, answer: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
-        let is_well = answer.as_ref().map_or_else(
-            |error| matches!(Meaning::of_postgres(error), Meaning::Conflict | Meaning::Contention),
-            |_| true,
-        );
-        if is_well {
-            self.of.rest(self.open, Instant::now());
+        match answer.as_ref().map_err(Meaning::of_postgres) {
+            Ok(_) | Err(Meaning::Conflict | Meaning::Contention) => self.of.rest(self.open, Instant::now()),
+            // What has ended this one or cut it off has the others as well, and each would be found out by a call.
+            Err(Meaning::Lost) => self.of.resting().clear(),
+            Err(Meaning::Failed) => {}
         }
         answer
     }

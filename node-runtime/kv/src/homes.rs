@@ -7,6 +7,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use crate::KvError;
+use crate::connections::Connections;
 use crate::error::Meaning;
 use crate::redis::AuditRecord;
 use crate::retry::read;
@@ -46,7 +47,7 @@ impl Store {
         name: &str,
     ) -> Result<(), KvError> {
         let mut taken = self.commits.take().await.map_err(KvError::unavailable)?;
-        let claimed = self.commits.within(claim(taken.connection(), resources, server, name)).await;
+        let claimed = claim(&self.commits, taken.connection(), resources, server, name).await;
         let wrong = match taken.answered(claimed).map_err(KvError::unavailable)? {
             None => return Ok(()),
             Some((resource, other)) if other.is_empty() => format!(
@@ -93,21 +94,22 @@ impl Store {
 /// Claims all of them, or none: then one that lies elsewhere, and how the server is called where it lies, which is nothing for
 /// PostgreSQL.
 async fn claim<'r>(
+    of: &Connections,
     connection: &mut PgConnection,
     resources: &'r BTreeSet<ResourceName>,
     server: Uuid,
     name: &str,
 ) -> Result<Option<(&'r ResourceName, String)>, sqlx::Error> {
-    let mut claim = connection.begin().await?;
+    let mut claim = of.within(connection.begin()).await?;
     for resource in resources {
         let asked = sqlx::query_scalar("SELECT claim_home($1, $2, $3)");
-        let home: Option<String> =
-            asked.bind(resource.as_str()).bind(server).bind(name).fetch_one(&mut *claim).await?;
+        let asked = asked.bind(resource.as_str()).bind(server).bind(name);
+        let home: Option<String> = of.within(asked.fetch_one(&mut *claim)).await?;
         if let Some(home) = home {
-            claim.rollback().await?;
+            of.within(claim.rollback()).await?;
             return Ok(Some((resource, home)));
         }
     }
-    claim.commit().await?;
+    of.within(claim.commit()).await?;
     Ok(None)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::KvError;
 use crate::error::{Meaning, StoreError};
 
-/// How long a read is asked for whose connections are lost. Those of a pool are found to be dead one by one.
+/// How long a read is asked for whose connections are lost.
 const LOST_MAX: Duration = Duration::from_secs(3);
 const LOST_PAUSE: Duration = Duration::from_millis(5);
 

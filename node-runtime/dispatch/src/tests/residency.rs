@@ -93,10 +93,20 @@ fn an_image_that_nobody_waits_for_takes_nobodys_place() {
     let load = Command::Load { function: FunctionId(3), slab: SLAB };
     assert_eq!(with(|out| scheduler.define(FunctionId(3), function(3), out).unwrap()), [load]);
     let mut commands = Commands::new();
-    assert!(!scheduler.no_room(FunctionId(3), SLAB, &mut commands), "it may fit another time");
-    assert_eq!(commands[..], []);
+    let never_fits = scheduler.no_room(FunctionId(3), SLAB, &mut commands);
+    assert_eq!((never_fits, &commands[..]), (Some(false), &[][..]));
     assert_eq!(scheduler.standing(FunctionId(3)), Standing::Cold);
     assert_eq!(submit(&mut scheduler, 0, 3).1, [load]);
+}
+
+#[test]
+fn that_an_image_found_no_room_in_a_slab_that_is_gone_means_nothing() {
+    let mut scheduler = serving(1);
+    with(|out| scheduler.define(FunctionId(3), function(3), out).unwrap());
+    with(|out| scheduler.renew(out));
+    let mut commands = Commands::new();
+    assert_eq!(scheduler.no_room(FunctionId(3), SLAB, &mut commands), None);
+    assert_eq!((&commands[..], scheduler.standing(FunctionId(3))), (&[][..], Standing::Coming));
 }
 
 /// Others that find no room wait for the same, also where nothing else is left: that is no fault of theirs.

@@ -80,6 +80,16 @@ async fn a_database_that_says_nothing_is_waited_for_so_long_and_holds_nothing_th
     assert_ne!(process(&of).await, first, "the place is free, and the connection is closed");
 }
 
+/// They share their fate, and a call each would have to wait for that.
+#[tokio::test]
+async fn with_a_connection_that_is_lost_those_that_rest_are_closed() {
+    let of = connections(2, Waits { answer: Duration::from_millis(500), ..WAITS });
+    let both = tokio::join!(slow_process(&of), slow_process(&of));
+    of.fetch_all::<(i32,)>(query_as("SELECT 1 FROM pg_sleep(3)")).await.unwrap_err();
+    let after = process(&of).await;
+    assert!(after != both.0 && after != both.1);
+}
+
 #[tokio::test]
 async fn a_connection_that_nobody_answers_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
@@ -113,6 +123,9 @@ async fn an_old_connection_is_not_used_again_and_one_that_rests_too_long_is_clos
     assert_eq!(of.resting().len(), 1, "the first was used that long ago");
     of.rest(take(), begun + AGE_MAX);
     assert_eq!(of.resting().len(), 0);
+    process(&of).await;
+    let long_after = Instant::now() + REST_MAX;
+    assert!(of.rested(long_after).is_none(), "nobody has used any for that long");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

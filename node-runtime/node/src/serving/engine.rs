@@ -238,10 +238,12 @@ impl Engine {
                 self.residents.resolve(function, Err(reason), &self.scheduler);
             }
             Event::NoRoom { function, slab } => {
-                let never_fits = self.scheduler.no_room(function, slab, &mut self.commands);
-                let reason = || Err("the slab has no room for it".to_owned());
-                // One that is to be tried again is cold meanwhile: room may not come for long.
-                self.residents.answer(function, if never_fits { reason() } else { Ok(()) });
+                if let Some(never_fits) = self.scheduler.no_room(function, slab, &mut self.commands) {
+                    let reason = || "the slab has no room for it".to_owned();
+                    // One that is to be tried again is cold meanwhile: room may not come for long.
+                    let result = if never_fits { Err(reason()) } else { Ok(()) };
+                    self.residents.answer(function, result, &self.scheduler);
+                }
             }
             Event::Unloaded { slab, slot } => self.scheduler.unloaded(slab, slot, &mut self.commands),
             Event::Renewed => {

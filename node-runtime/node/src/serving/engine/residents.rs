@@ -79,18 +79,19 @@ impl Residents {
         scheduler: &Scheduler,
     ) {
         if scheduler.standing(function) != Standing::Coming {
-            self.answer(function, result);
+            self.answer(function, result, scheduler);
         }
     }
 
     /// Answers all that wait for the function.
-    pub(super) fn answer(&mut self, function: FunctionId, result: Result<(), String>) {
+    pub(super) fn answer(&mut self, function: FunctionId, result: Result<(), String>, scheduler: &Scheduler) {
         if let (Err(reason), Some(known)) = (&result, self.known.get(&function)) {
             tracing::error!(function = %known.served.key, reason, "an image cannot be loaded");
         }
         for done in self.pending.remove(&function).into_iter().flatten() {
             let _ = done.send(result.clone());
         }
+        self.forget_if_cold(function, scheduler);
     }
 
     /// The slabs were replaced: who waits for an image that is not on its way into another one has its answer.
