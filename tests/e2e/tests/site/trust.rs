@@ -258,18 +258,7 @@ fn the_root_is_replaced_under_a_running_node() {
     publish();
     follows(&stack, 3);
 
-    let node = stack.signal(Program::Node, Signal::KILL);
-    stack.wait_for_successor(Program::Node, node);
-    follows(&stack, 3);
-    // As one that was away since the first list, and as a new one that was given the first root key.
-    let node = stack.signal(Program::Node, Signal::KILL);
-    let state = stack.home().join("node/state");
-    let kept: Vec<_> = fs::read_dir(&state).unwrap().flatten().map(|entry| entry.path()).collect();
-    let lists = kept.iter().filter(|path| path.display().to_string().contains("key-list-"));
-    assert_eq!(lists.map(|path| fs::remove_file(path).unwrap()).count(), 1);
-    stack.wait_for_successor(Program::Node, node);
-    follows(&stack, 3);
-
+    a_node_follows_again(&stack);
     // The command line walks the same way from the first root key, and remembers where it was.
     let proof = stack.cli(["verify", "genuine"]).ok();
     assert!(
@@ -281,7 +270,26 @@ fn the_root_is_replaced_under_a_running_node() {
     let remembered = fs::read_to_string(stack.home().join("key-lists.json")).unwrap();
     assert!(remembered.contains("payloadType"));
 
-    // A list that the new root did not sign, put into the database by somebody who can write there.
+    a_list_that_the_root_did_not_sign(&stack);
+}
+
+/// After a restart, and from the pin of the first root key alone.
+fn a_node_follows_again(stack: &Stack) {
+    let node = stack.signal(Program::Node, Signal::KILL);
+    stack.wait_for_successor(Program::Node, node);
+    follows(stack, 3);
+    // As one that was away since the first list, and as a new one that was given the first root key.
+    let node = stack.signal(Program::Node, Signal::KILL);
+    let state = stack.home().join("node/state");
+    let kept: Vec<_> = fs::read_dir(&state).unwrap().flatten().map(|entry| entry.path()).collect();
+    let lists = kept.iter().filter(|path| path.display().to_string().contains("key-list-"));
+    assert_eq!(lists.map(|path| fs::remove_file(path).unwrap()).count(), 1);
+    stack.wait_for_successor(Program::Node, node);
+    follows(stack, 3);
+}
+
+/// Put into the database by somebody who can write there.
+fn a_list_that_the_root_did_not_sign(stack: &Stack) {
     let mut sql = stack.sql();
     sql.execute(
         "INSERT INTO key_lists (version, envelope) SELECT 4, envelope FROM key_lists WHERE version = 1",
@@ -290,8 +298,8 @@ fn the_root_is_replaced_under_a_running_node() {
     .unwrap();
     let node = stack.signal(Program::Node, Signal::KILL);
     stack.wait_for_successor(Program::Node, node);
-    reported(&stack, "MF0701");
-    follows(&stack, 3);
+    reported(stack, "MF0701");
+    follows(stack, 3);
     let refused = stack.cli(["verify", "genuine"]);
     assert_ne!(refused.code, 0, "{}", refused.stdout);
     sql.execute("DELETE FROM key_lists WHERE version = 4", &[]).unwrap();
